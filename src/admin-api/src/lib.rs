@@ -1,0 +1,1 @@
+//! Admin and Status HTTP over a Backend.

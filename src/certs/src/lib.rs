@@ -1,0 +1,1 @@
+//! Certificates: cluster CA, pinned and PKI peers, rustls configurations.

@@ -1,0 +1,1 @@
+//! Settings: kong.conf text, environment and flags to NodeConf.

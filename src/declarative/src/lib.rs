@@ -1,0 +1,1 @@
+//! Declarative files: read, write, ids, ordered diff.

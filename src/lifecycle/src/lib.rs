@@ -1,0 +1,1 @@
+//! Named tasks, shutdown phases, clock and back-off.

@@ -1,0 +1,1 @@
+//! The Plugin trait, phases and the native plugins.

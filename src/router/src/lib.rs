@@ -1,0 +1,1 @@
+//! Compiles routes and matches requests.

@@ -1,0 +1,1 @@
+//! The store: LMDB backend, change log, watch.

@@ -1,0 +1,1 @@
+//! Test support: processes, ports, fake peers.

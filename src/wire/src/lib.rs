@@ -1,0 +1,1 @@
+//! Cluster protocol: frames, config hash, link machines.
