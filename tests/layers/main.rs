@@ -8,6 +8,7 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("entities", &[]),
     ("wire", &["entities"]),
+    ("websocket", &[]),
     ("router", &["entities"]),
     ("declarative", &["entities"]),
     ("certs", &[]),
@@ -27,7 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testkit", &["*"]),
 ];
 const FLOOR_0: &str = "floor 0";
-const PURE: &[&str] = &["entities", "wire", "router", "declarative", "certs", "conf", "lifecycle"];
+const PURE: &[&str] = &["entities", "wire", "websocket", "router", "declarative", "certs", "conf", "lifecycle"];
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
