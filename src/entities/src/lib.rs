@@ -8,11 +8,13 @@
 //! - [`registry`]: every schema a node knows; the entry point ([`Registry`]).
 //! - [`access`]: how stored records are read and written ([`Read`], [`Write`]); the store implements it.
 //! - [`error`]: the coded errors of the Admin API ([`EntityError`]).
+//! - [`fleet`]: the fleet document of `GET /gwctl/fleet`.
 //! - [`view`]: typed structs of records for the request path.
 
 pub mod access;
 pub mod error;
 pub mod fill;
+pub mod fleet;
 pub mod registry;
 pub mod view;
 
