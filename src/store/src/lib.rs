@@ -1,1 +1,7 @@
-//! The store: LMDB backend, change log, watch.
+//! The store: where configuration lives, and the log of how it changed.
+//!
+//! - [`contract`]: [`Store`], the trait every engine implements, and what its calls give back.
+
+pub mod contract;
+
+pub use contract::{Change, Changes, Commit, Delta, HistoryEntry, Origin, Store, Work};

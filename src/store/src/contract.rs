@@ -1,0 +1,160 @@
+//! What every storage engine promises, and the values that cross the promise.
+
+use gwctl_entities::{EntityError, Read, Record, Registry, Write};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The body of a write: runs inside one transaction.
+///
+/// It may be called more than once (the engine starts over when the map had to grow or when another writer was
+/// faster), so it must not consume what it captured.
+pub type Work<'a> = dyn FnMut(&mut dyn Write) -> Result<(), EntityError> + 'a;
+
+/// A store of records with a change log. All calls block: asynchronous callers use a blocking thread.
+pub trait Store: Send + Sync {
+    /// The schemas by which records are indexed and checked.
+    fn registry(&self) -> &Arc<Registry>;
+
+    /// Number of the last committed batch, 0 for a store never written.
+    fn version(&self) -> u64;
+
+    /// A consistent view as of now. Let it go soon: pages it can see are not reused, and the map cannot grow.
+    /// Do not call [`Store::write`] while holding one on the same thread.
+    fn read(&self) -> Result<Box<dyn Read + '_>, EntityError>;
+
+    /// Runs `work` as one atomic batch: durable when this returns, or as if it had never begun when `work` fails.
+    ///
+    /// A batch that in sum changed nothing gets no version.
+    fn write(&self, origin: &Origin, work: &mut Work<'_>) -> Result<Commit, EntityError>;
+
+    /// Like [`Store::write`], but `work` starts from an empty store. Records it puts back unchanged make no delta.
+    fn replace_all(&self, origin: &Origin, work: &mut Work<'_>) -> Result<Commit, EntityError>;
+
+    /// The versions after `version`, oldest first, at most `limit` of them.
+    fn changes_since(&self, version: u64, limit: usize) -> Result<Changes, EntityError>;
+
+    /// One version with its deltas; None when it is not in the log (any more).
+    fn change(&self, version: u64) -> Result<Option<Change>, EntityError>;
+
+    /// Headings of the log, newest first, at most `limit`, all below `before` when given.
+    fn history(&self, before: Option<u64>, limit: usize) -> Result<Vec<HistoryEntry>, EntityError>;
+
+    /// Tells of each new version once it is durable; the value is the newest version, so readers may skip some.
+    fn watch(&self) -> watch::Receiver<u64>;
+
+    /// Deletes rows whose `ttl` has passed, as a batch of its own. At most `limit` rows.
+    ///
+    /// Reads never show such rows; this gives their space back and tells the data planes.
+    fn purge_expired(&self, limit: usize) -> Result<Commit, EntityError>;
+
+    /// Forgets all but the newest `keep` versions of the log; how many were forgotten.
+    ///
+    /// Writes do this by themselves, a few versions at a time, when more are there than the store is set to keep.
+    fn trim_log(&self, keep: u64) -> Result<u64, EntityError>;
+
+    /// A value the node keeps outside the configuration (`cluster_id`), without version or delta.
+    fn setting(&self, key: &str) -> Result<Option<String>, EntityError>;
+
+    /// Sets such a value, or removes it.
+    fn set_setting(&self, key: &str, value: Option<&str>) -> Result<(), EntityError>;
+
+    /// The stored value, or `value`, which is stored first, when there was none. Two nodes get the same answer.
+    fn setting_or_set(&self, key: &str, value: &str) -> Result<String, EntityError>;
+}
+
+impl dyn Store + '_ {
+    /// [`Store::write`] with a result: what the last run of `work` gave, and the commit.
+    pub fn transact<T>(
+        &self,
+        origin: &Origin,
+        mut work: impl FnMut(&mut dyn Write) -> Result<T, EntityError>,
+    ) -> Result<(T, Commit), EntityError> {
+        let mut value = None;
+        let commit = self.write(origin, &mut |write| {
+            value = Some(work(write)?);
+            Ok(())
+        })?;
+        let value =
+            value.ok_or_else(|| EntityError::Database("the store committed without running the work".into()))?;
+        Ok((value, commit))
+    }
+}
+
+/// Who caused a batch and through which door, for history and audit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The person, token or program, as far as known; empty when not.
+    pub who: String,
+    /// The door and address: `admin-api 127.0.0.1`, `config file`, `rollback to 41`.
+    pub from: String,
+}
+
+impl Origin {
+    /// An origin from its two texts.
+    pub fn new(who: impl Into<String>, from: impl Into<String>) -> Origin {
+        Origin { who: who.into(), from: from.into() }
+    }
+}
+
+/// What one batch did to one record. Several changes of a record in a batch are one delta.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Delta {
+    /// The version that made the change.
+    pub version: u64,
+    /// Schema name of the entity.
+    pub entity: String,
+    /// Primary key text.
+    pub id: String,
+    /// The record before; None when it was created.
+    pub old: Option<Record>,
+    /// The record after; None when it was deleted.
+    pub new: Option<Record>,
+}
+
+/// The outcome of a write.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    /// The version of this batch; when nothing changed, the version there was already.
+    pub version: u64,
+    /// Deletions first, children before parents; then the others, parents before children. Empty: nothing changed.
+    pub deltas: Arc<[Delta]>,
+}
+
+/// One version of the log.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// Its number: versions count up by one.
+    pub version: u64,
+    /// Unix time of the commit in milliseconds.
+    pub time_millis: u64,
+    /// Who and through which door.
+    pub origin: Origin,
+    /// Ordered as in [`Commit`].
+    pub deltas: Arc<[Delta]>,
+}
+
+/// Answer of [`Store::changes_since`].
+#[derive(Debug, Clone)]
+pub enum Changes {
+    /// The versions that follow, oldest first; empty when there are none.
+    Deltas(Vec<Change>),
+    /// The log cannot lead on from that version (forgotten, or never committed here): take a full snapshot.
+    TooOld {
+        /// The oldest version one can ask the changes since.
+        oldest: u64,
+    },
+}
+
+/// Heading of one version in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// Its number.
+    pub version: u64,
+    /// Unix time of the commit in milliseconds.
+    pub time_millis: u64,
+    /// Who and through which door.
+    pub origin: Origin,
+    /// How many records it changed.
+    pub deltas: usize,
+}
