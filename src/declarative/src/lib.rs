@@ -1,1 +1,27 @@
 //! Declarative files: read, write, ids, ordered diff.
+//!
+//! A declarative document describes a whole configuration (services with their routes and plugins, consumers with
+//! their credentials ...). This crate reads its text, turns it into validated records, writes records back as text
+//! and compares two configurations. It is pure: clock and randomness are arguments.
+//!
+//! - [`text`]: YAML 1.1 and JSON text to a value, with line and column in errors ([`parse`]).
+//! - [`yaml`]: a value as YAML text in a stable order ([`to_yaml`]).
+//! - [`load`](mod@load): a document to records: placement, references, generated ids, validation ([`load()`]).
+//! - [`answer`]: bodies and hash of `POST /config` and `GET /config`.
+//! - [`plan`](mod@plan): the ordered operations that lead from one configuration to another ([`plan()`], [`diff`]).
+//! - [`render`]: a plan as text and JSON, secrets masked.
+
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a failed test may panic"))]
+
+pub mod answer;
+pub mod load;
+pub mod plan;
+pub mod render;
+pub mod text;
+pub mod yaml;
+
+pub use answer::{EMPTY_HASH, config_answer, export_document, export_text, object_hash, text_hash};
+pub use load::{Existing, LoadOptions, Loaded, Mode, Table, load};
+pub use plan::{Action, Change, DiffOptions, Operation, Plan, diff, plan};
+pub use text::{Limits, TextError, TextForm, parse};
+pub use yaml::to_yaml;
