@@ -1,1 +1,24 @@
-//! Cluster protocol: frames, config hash, link machines.
+//! The cluster protocols of Kong hybrid mode, without sockets.
+//!
+//! Frames and clocks go in, frames and effects come out; sockets, threads and timers belong to the roles. The pieces
+//! that every protocol generation shares stand at the top, each generation has its own module.
+//!
+//! - [`frame`]: WebSocket frames as data; [`moment`]: time as an argument.
+//! - [`hash`]: config hash and part hashes ([`ConfigHash`], [`Hashes`]), the values a node derives from them.
+//! - [`compat`]: which versions and plugins fit together.
+//! - [`backoff`]: when a data plane dials again.
+//! - [`v1`]: full push on `/v1/outlet`: `basic_info`, `reconfigure`, the link machines of both sides.
+
+#![warn(missing_docs)]
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test may panic"))]
+
+pub mod backoff;
+pub mod compat;
+pub mod frame;
+pub mod hash;
+pub mod moment;
+pub mod v1;
+
+pub use frame::Frame;
+pub use hash::{ConfigHash, Hashes};
+pub use moment::Moment;

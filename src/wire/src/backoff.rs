@@ -1,0 +1,114 @@
+//! When a data plane dials again.
+
+use std::time::Duration;
+
+/// Shortest wait after a loss or refusal when no other address is left to try.
+///
+/// Source: Kong 3.9.1 `kong/clustering/data_plane.lua`, reconnect delay of 5 to 10 s.
+pub const FIRST_DELAY: Duration = Duration::from_secs(5);
+
+/// Longest wait ever.
+///
+/// Kong never waits longer than 10 s, so a control plane that comes back meets all its nodes at once, and one that
+/// refuses a node is asked for ever at the same pace.
+pub const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// Shortest wait before the next address of the same round.
+pub const NEXT_ADDRESS_DELAY: Duration = Duration::from_secs(1);
+
+/// Failures in a row that are answered with Kong's own window before the window grows.
+const STEADY_ROUNDS: u32 = 3;
+
+/// Delays between attempts to reach a control plane: random in a window that doubles with each failed round.
+///
+/// Three rounds wait 5 to 10 s like Kong, then 10 to 20, 20 to 40, and from there 30 to 60 s. The upper half of a
+/// window is drawn from, so nodes that lost the same control plane spread out but none hammers.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    random: Random,
+    rounds: u32,
+}
+
+impl Backoff {
+    /// A fresh row of delays; equal seeds give equal rows.
+    pub fn new(seed: u64) -> Self {
+        Self { random: Random(seed), rounds: 0 }
+    }
+
+    /// The wait after a round in which every address failed.
+    pub fn next_round(&mut self) -> Duration {
+        let doublings = self.rounds.saturating_sub(STEADY_ROUNDS - 1).min(8);
+        self.rounds = self.rounds.saturating_add(1);
+        let window = (FIRST_DELAY * 2 * 2_u32.pow(doublings)).min(LONGEST_DELAY);
+        self.random.between(window / 2, window)
+    }
+
+    /// The wait before another address of the same round, 1 to 2 s.
+    pub fn next_address(&mut self) -> Duration {
+        self.random.between(NEXT_ADDRESS_DELAY, NEXT_ADDRESS_DELAY * 2)
+    }
+
+    /// Forgets the failures: the peer has proved to work.
+    pub fn reset(&mut self) {
+        self.rounds = 0;
+    }
+}
+
+/// SplitMix64: small, even enough for jitter, and the same on every machine.
+#[derive(Debug, Clone)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A whole number of milliseconds from `low` to `high`, both included.
+    fn between(&mut self, low: Duration, high: Duration) -> Duration {
+        let span = (high - low).as_millis() as u64 + 1;
+        low + Duration::from_millis(self.next() % span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_window_grows_after_three_rounds_and_stops_at_a_minute() {
+        let mut backoff = Backoff::new(7);
+        let windows = [(5, 10), (5, 10), (5, 10), (10, 20), (20, 40), (30, 60), (30, 60)];
+        for (low, high) in windows {
+            let delay = backoff.next_round();
+            assert!(delay >= Duration::from_secs(low) && delay <= Duration::from_secs(high), "{delay:?}");
+        }
+    }
+
+    #[test]
+    fn a_working_peer_brings_the_first_window_back() {
+        let mut backoff = Backoff::new(7);
+        for _ in 0..9 {
+            backoff.next_round();
+        }
+        backoff.reset();
+        assert!(backoff.next_round() <= FIRST_DELAY * 2);
+    }
+
+    proptest! {
+        #[test]
+        fn no_seed_leaves_the_limits(seed: u64, rounds in 0_usize..40) {
+            let mut backoff = Backoff::new(seed);
+            for _ in 0..rounds {
+                let delay = backoff.next_round();
+                prop_assert!((FIRST_DELAY..=LONGEST_DELAY).contains(&delay));
+                let hop = backoff.next_address();
+                prop_assert!((NEXT_ADDRESS_DELAY..=NEXT_ADDRESS_DELAY * 2).contains(&hop));
+            }
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! The data plane's side of a v1 link.
+//!
+//! | state | input | next | effects, timers |
+//! |---|---|---|---|
+//! | idle, waiting | start, timer redial | dialing | dial; dial limit 15 s |
+//! | dialing | opened | live | send basic info; ping; ping 30 s; silence 45 s |
+//! | live | timer ping | live | ping with the hash in force (32 zeros when none); ping 30 s |
+//! | live | any frame but close | live | silence 45 s; a payload replaces the one pending; apply it if none is being applied |
+//! | live | applied, unchanged | live | take the new hash, ping at once; apply what is pending |
+//! | live | refused, skipped | live | keep the old hash, report; apply what is pending |
+//! | live | undecodable | waiting | hang up, report; redial |
+//! | dialing, live | lost, close frame, timer dial, timer silence | waiting | hang up; redial |
+//! | idle, dialing, waiting | outcome of an apply | same | take the hash; apply what is pending |
+//! | any but closed | stop | closed | hang up; nothing after |
+//!
+//! An apply outlives its link: a payload that came is worth serving even if the control plane is gone by then. What
+//! makes no sense in a state (a frame while waiting, say: it was on its way when the link was given up) changes nothing.
+
+use crate::backoff::Backoff;
+use crate::{ConfigHash, Frame, Moment};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Time between two pings.
+///
+/// Source: Kong 3.9.1 `kong/constants.lua`, `CLUSTERING_PING_INTERVAL`.
+pub const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Longest silence from the control plane before a data plane gives the link up.
+///
+/// 45 s is one and a half ping intervals: a pong may come half an interval late, a lost one ends the link.
+/// Any frame resets it. Kong itself notices 45 to 50 s after the last frame, at the end of its 5 s receive timeout.
+/// Source: Kong 3.9.1 `kong/clustering/data_plane.lua`, `PING_WAIT`.
+pub const SILENCE_LIMIT: Duration = Duration::from_secs(45);
+
+/// Longest time from dialing to the answered upgrade; Kong allows 5 s each for connect, handshake and upgrade.
+pub const DIAL_LIMIT: Duration = Duration::from_secs(15);
+
+/// What the driver should do, in the order given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Connect and upgrade to the control plane with this index in the configured list; answer with
+    /// [`DpLink::handle_opened`] or [`DpLink::handle_lost`].
+    Dial {
+        /// Index into the list of control planes.
+        control_plane: usize,
+    },
+    /// Send the frame.
+    Send(Frame),
+    /// Examine and apply the payload off the link's thread ([`crate::v1::reconfigure::examine`]), then answer with
+    /// [`Command::Applied`]. At most one is under way.
+    Apply {
+        /// The compressed message as it came.
+        payload: Bytes,
+        /// The hash in force, for the comparison.
+        in_force: ConfigHash,
+    },
+    /// Send an empty close frame if the connection is open, then drop it (or stop dialing).
+    HangUp(Reason),
+    /// Something worth a log line or a place in the node's status.
+    Report(Report),
+}
+
+/// Why a link ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// The dial or the connection failed; the driver's words.
+    #[error("connection failed: {0}")]
+    PeerLost(String),
+    /// The control plane sent a close frame.
+    #[error("the control plane closed the connection")]
+    PeerClosed,
+    /// No upgrade within [`DIAL_LIMIT`].
+    #[error("no answer within {} s of dialing", DIAL_LIMIT.as_secs())]
+    PeerSlow,
+    /// No frame for [`SILENCE_LIMIT`].
+    #[error("no frame from the control plane for {} s", SILENCE_LIMIT.as_secs())]
+    PeerSilent,
+    /// The payload could not be read at all.
+    #[error("undecodable payload: {0}")]
+    PeerUndecodable(String),
+    /// The node stops.
+    #[error("this node is stopping")]
+    Stopped,
+}
+
+/// News for the log and the status of the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// The link to this control plane is live.
+    Connected {
+        /// Index into the list of control planes.
+        control_plane: usize,
+    },
+    /// The link ended, or never came to be.
+    Disconnected {
+        /// Index into the list of control planes.
+        control_plane: usize,
+        /// Why.
+        reason: Reason,
+        /// Wait until the next attempt.
+        retry_in: Duration,
+    },
+    /// A payload is in force now.
+    Applied {
+        /// Its hash.
+        hash: ConfigHash,
+    },
+    /// A payload was refused; the old configuration stays in force.
+    Refused {
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// A frame that a data plane has no use for was ignored.
+    Ignored {
+        /// Its kind.
+        kind: &'static str,
+    },
+}
+
+/// What the driver reports about a payload it was told to apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is stored and in force under this hash.
+    Applied(ConfigHash),
+    /// It carries the hash already in force; nothing was done.
+    Unchanged,
+    /// It is a message of an unknown type; nothing was done.
+    Skipped,
+    /// It decodes but is not valid, or could not be stored; the old configuration stays.
+    Refused(String),
+    /// It is not compressed JSON, or breaks a limit.
+    Undecodable(String),
+}
+
+/// What is told to the machine from above.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Begin; without effect once begun.
+    Start,
+    /// The payload of [`Effect::Apply`] has been dealt with.
+    Applied(Outcome),
+    /// End for good.
+    Stop,
+}
+
+/// The machine's timers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Timer {
+    /// Time to dial again.
+    Redial,
+    /// The dial has taken too long.
+    Dial,
+    /// Time to ping.
+    Ping,
+    /// The control plane has been silent for too long.
+    Silence,
+}
+
+/// What the machine is told at its making.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Number of control planes to choose from, at least 1.
+    pub control_planes: usize,
+    /// The encoded basic info ([`crate::v1::BasicInfo::encode`]).
+    pub basic_info: Bytes,
+    /// Hash of the configuration loaded at start; zero when none.
+    pub hash: ConfigHash,
+    /// Seed of the jitter.
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Idle,
+    Dialing { until: Moment },
+    Live { ping_at: Moment, silent_at: Moment },
+    Waiting { until: Moment },
+    Closed,
+}
+
+enum Input {
+    Start,
+    Opened,
+    Frame(Frame),
+    Lost(Reason),
+    Due(Timer),
+    Applied(Outcome),
+    Stop,
+}
+
+/// The data plane's side of a v1 link; see the module for its table.
+#[derive(Debug)]
+pub struct DpLink {
+    settings: Settings,
+    state: State,
+    /// Index of the control plane dialed last or next.
+    control_plane: usize,
+    /// Addresses of this round that failed.
+    failed_in_round: usize,
+    backoff: Backoff,
+    hash: ConfigHash,
+    /// Newest payload not yet handed out.
+    pending: Option<Bytes>,
+    /// Number of the connection whose payload is being applied.
+    applying: Option<u64>,
+    /// Number of the connection, counted from 1.
+    connection: u64,
+    effects: VecDeque<Effect>,
+}
+
+impl DpLink {
+    /// A machine at rest; [`Command::Start`] makes it dial.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            state: State::Idle,
+            control_plane: 0,
+            failed_in_round: 0,
+            backoff: Backoff::new(settings.seed),
+            hash: settings.hash.clone(),
+            pending: None,
+            applying: None,
+            connection: 0,
+            effects: VecDeque::new(),
+            settings,
+        }
+    }
+
+    /// The upgrade was answered with 101.
+    pub fn handle_opened(&mut self, now: Moment) {
+        self.step(now, Input::Opened);
+    }
+
+    /// A frame came.
+    pub fn handle_frame(&mut self, now: Moment, frame: Frame) {
+        self.step(now, Input::Frame(frame));
+    }
+
+    /// The dial failed or the connection broke.
+    pub fn handle_lost(&mut self, now: Moment, reason: Reason) {
+        self.step(now, Input::Lost(reason));
+    }
+
+    /// The moment of [`DpLink::next_timeout`] has come; harmless when it has not.
+    pub fn handle_timeout(&mut self, now: Moment) {
+        if let Some((at, timer)) = self.next_timer()
+            && at <= now
+        {
+            self.step(now, Input::Due(timer));
+        }
+    }
+
+    /// The node wants something.
+    pub fn handle_command(&mut self, now: Moment, command: Command) {
+        self.step(
+            now,
+            match command {
+                Command::Start => Input::Start,
+                Command::Applied(outcome) => Input::Applied(outcome),
+                Command::Stop => Input::Stop,
+            },
+        );
+    }
+
+    /// The next thing to do; None when all is done until the next input.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// When [`DpLink::handle_timeout`] is due; None: no timer runs.
+    pub fn next_timeout(&self) -> Option<Moment> {
+        self.next_timer().map(|(at, _)| at)
+    }
+
+    /// The hash in force, as the next ping will carry it.
+    pub fn hash(&self) -> &ConfigHash {
+        &self.hash
+    }
+
+    /// Whether the control plane can be heard.
+    pub fn is_live(&self) -> bool {
+        matches!(self.state, State::Live { .. })
+    }
+
+    /// Whether the machine has been stopped; it does nothing any more.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    fn next_timer(&self) -> Option<(Moment, Timer)> {
+        match self.state {
+            State::Idle | State::Closed => None,
+            State::Waiting { until } => Some((until, Timer::Redial)),
+            State::Dialing { until } => Some((until, Timer::Dial)),
+            State::Live { ping_at, silent_at } => Some((ping_at, Timer::Ping)).min(Some((silent_at, Timer::Silence))),
+        }
+    }
+
+    /// The table of the module comment.
+    fn step(&mut self, now: Moment, input: Input) {
+        match (&mut self.state, input) {
+            (State::Idle, Input::Start) | (State::Waiting { .. }, Input::Due(Timer::Redial)) => self.dial(now),
+
+            (State::Dialing { .. }, Input::Opened) => self.open(now),
+            (State::Dialing { .. } | State::Live { .. }, Input::Lost(reason)) => self.give_up(now, reason),
+            (State::Dialing { .. }, Input::Due(Timer::Dial)) => self.give_up(now, Reason::PeerSlow),
+
+            (State::Live { .. }, Input::Due(Timer::Ping)) => self.ping(now),
+            (State::Live { .. }, Input::Due(Timer::Silence)) => self.give_up(now, Reason::PeerSilent),
+            (State::Live { .. }, Input::Frame(Frame::Close)) => self.give_up(now, Reason::PeerClosed),
+            (State::Live { silent_at, .. }, Input::Frame(frame)) => {
+                *silent_at = now + SILENCE_LIMIT;
+                self.take_frame(frame);
+            }
+
+            (
+                State::Idle | State::Dialing { .. } | State::Live { .. } | State::Waiting { .. },
+                Input::Applied(outcome),
+            ) => self.conclude(now, outcome),
+            (State::Idle | State::Dialing { .. } | State::Live { .. } | State::Waiting { .. }, Input::Stop) => {
+                self.stop();
+            }
+
+            // Begun already.
+            (State::Dialing { .. } | State::Live { .. } | State::Waiting { .. }, Input::Start)
+            // Late news of a connection given up, or too early ones.
+            | (State::Idle | State::Waiting { .. }, Input::Opened | Input::Frame(_) | Input::Lost(_))
+            | (State::Dialing { .. }, Input::Frame(_))
+            | (State::Live { .. }, Input::Opened)
+            // Timers of other states: `next_timer` never names them.
+            | (State::Idle, Input::Due(_))
+            | (State::Waiting { .. }, Input::Due(Timer::Dial | Timer::Ping | Timer::Silence))
+            | (State::Dialing { .. }, Input::Due(Timer::Redial | Timer::Ping | Timer::Silence))
+            | (State::Live { .. }, Input::Due(Timer::Redial | Timer::Dial)) => {}
+
+            (
+                State::Closed,
+                Input::Start
+                | Input::Opened
+                | Input::Frame(_)
+                | Input::Lost(_)
+                | Input::Due(_)
+                | Input::Applied(_)
+                | Input::Stop,
+            ) => {}
+        }
+    }
+
+    fn dial(&mut self, now: Moment) {
+        self.state = State::Dialing { until: now + DIAL_LIMIT };
+        self.effects.push_back(Effect::Dial { control_plane: self.control_plane });
+    }
+
+    fn open(&mut self, now: Moment) {
+        self.connection += 1;
+        self.state = State::Live { ping_at: now, silent_at: now + SILENCE_LIMIT };
+        self.effects.push_back(Effect::Report(Report::Connected { control_plane: self.control_plane }));
+        self.effects.push_back(Effect::Send(Frame::Binary(self.settings.basic_info.clone())));
+        self.ping(now);
+    }
+
+    /// Sends a ping with the hash in force and winds up the next one.
+    fn ping(&mut self, now: Moment) {
+        let State::Live { ping_at, .. } = &mut self.state else { return };
+        *ping_at = now + PING_INTERVAL;
+        let payload = Bytes::copy_from_slice(self.hash.as_str().as_bytes());
+        self.effects.push_back(Effect::Send(Frame::Ping(payload)));
+    }
+
+    /// A frame that is no close frame: the control plane lives, so its address is a good one.
+    fn take_frame(&mut self, frame: Frame) {
+        self.backoff.reset();
+        self.failed_in_round = 0;
+        match frame {
+            Frame::Binary(payload) => {
+                self.pending = Some(payload);
+                self.apply_pending();
+            }
+            Frame::Pong(_) | Frame::Close => {}
+            Frame::Text(_) | Frame::Ping(_) => {
+                self.effects.push_back(Effect::Report(Report::Ignored { kind: frame.kind() }));
+            }
+        }
+    }
+
+    fn apply_pending(&mut self) {
+        if self.applying.is_some() {
+            return;
+        }
+        if let Some(payload) = self.pending.take() {
+            self.applying = Some(self.connection);
+            self.effects.push_back(Effect::Apply { payload, in_force: self.hash.clone() });
+        }
+    }
+
+    fn conclude(&mut self, now: Moment, outcome: Outcome) {
+        let Some(connection) = self.applying.take() else { return };
+        match outcome {
+            Outcome::Applied(hash) => {
+                self.hash = hash.clone();
+                self.effects.push_back(Effect::Report(Report::Applied { hash }));
+                self.ping(now);
+            }
+            Outcome::Unchanged => self.ping(now),
+            Outcome::Skipped => {}
+            Outcome::Refused(fault) => self.effects.push_back(Effect::Report(Report::Refused { fault })),
+            // The peer that sent it is not to be trusted; one that came later is not to be blamed.
+            Outcome::Undecodable(fault) if self.is_live() && connection == self.connection => {
+                self.pending = None;
+                self.give_up(now, Reason::PeerUndecodable(fault));
+            }
+            Outcome::Undecodable(fault) => self.effects.push_back(Effect::Report(Report::Refused { fault })),
+        }
+        self.apply_pending();
+    }
+
+    fn give_up(&mut self, now: Moment, reason: Reason) {
+        self.effects.push_back(Effect::HangUp(reason.clone()));
+        let failed = self.control_plane;
+        self.control_plane = (failed + 1) % self.settings.control_planes.max(1);
+        self.failed_in_round += 1;
+        let retry_in = if self.failed_in_round < self.settings.control_planes {
+            self.backoff.next_address()
+        } else {
+            self.failed_in_round = 0;
+            self.backoff.next_round()
+        };
+        self.state = State::Waiting { until: now + retry_in };
+        self.effects.push_back(Effect::Report(Report::Disconnected { control_plane: failed, reason, retry_in }));
+    }
+
+    fn stop(&mut self) {
+        if matches!(self.state, State::Dialing { .. } | State::Live { .. }) {
+            self.effects.push_back(Effect::HangUp(Reason::Stopped));
+        }
+        self.state = State::Closed;
+        self.pending = None;
+    }
+}
