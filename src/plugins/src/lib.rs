@@ -1,1 +1,32 @@
-//! The Plugin trait, phases and the native plugins.
+//! Plugins: what they are to the request path, and the native ones.
+//!
+//! A configured plugin is one [`Plugin`] object, built from its validated settings by a [`PluginHost`] when a snapshot
+//! is built and shared by all workers. A request carries one [`Context`] through the phases; [`Chains`] knows which
+//! configured plugins a request meets and [`Run`] calls them in order.
+//!
+//! - [`plugin`]: the trait, its phases and what a phase answers ([`Step`]).
+//! - [`context`]: everything a plugin sees and changes of one request.
+//! - [`exit`]: answers made by the node itself, and its error pages.
+//! - [`chain`]: which plugins run, in which order.
+//! - [`node`]: what requests share: the directory of records, counters.
+//! - [`native`]: the table of native plugins.
+
+pub mod chain;
+pub mod context;
+pub mod counters;
+pub mod exit;
+pub mod native;
+pub mod node;
+pub mod plugin;
+pub mod slots;
+
+pub use chain::{Chain, ChainProblem, Chains, Configured, Failure, Run};
+pub use context::{
+    Body, BodyError, BodyStream, Client, Context, Request, Response, Scheme, Source, Times, Try, Upstream,
+};
+pub use counters::Counters;
+pub use exit::{Exit, ExitBody, PageFormat};
+pub use native::{Built, Native, Natives, natives};
+pub use node::{Directory, DirectoryError, EmptyDirectory, Node};
+pub use plugin::{Needs, Phases, Plugin, PluginError, PluginFacts, PluginHost, Step};
+pub use slots::Slots;

@@ -1,0 +1,132 @@
+//! Running the chain of one request.
+
+use super::{Chain, Configured};
+use crate::{Context, Exit, Phases, PluginError, Step};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// A plugin failed; already written to the log. The request is answered with status 500.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failure;
+
+/// The plugins of one request: first those of the node (rewrite), then those of its route.
+pub struct Run {
+    chain: Arc<Chain>,
+    /// Rows chosen in access, when the choice depends on the consumer.
+    chosen: Vec<Arc<Configured>>,
+    access_ran: bool,
+}
+
+impl Run {
+    /// Starts with the chain of requests without a route.
+    pub fn new(global: Arc<Chain>) -> Run {
+        Run { chain: global, chosen: Vec::new(), access_ran: false }
+    }
+
+    /// Goes on with the chain of the matched route.
+    pub fn route(&mut self, chain: Arc<Chain>) {
+        self.chain = chain;
+    }
+
+    /// Whether some plugin may have the phase.
+    pub fn has(&self, phase: Phases) -> bool {
+        self.chain.phases().has(phase)
+    }
+
+    /// The chain in force.
+    pub fn chain(&self) -> &Arc<Chain> {
+        &self.chain
+    }
+
+    /// Runs rewrite of the node's rows; an exit ends the request.
+    pub async fn rewrite(&mut self, context: &mut Context) -> Result<Option<Box<Exit>>, Failure> {
+        if !self.has(Phases::REWRITE) {
+            return Ok(None);
+        }
+        for row in self.chain.rows(None).filter(|row| row.phases.has(Phases::REWRITE)) {
+            let outcome = settle(row.plugin.rewrite(context)).await;
+            if let Some(exit) = checked(row, "rewrite", outcome)? {
+                return Ok(Some(exit));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs access. After an exit or a failure the rows left are still chosen for the later phases.
+    pub async fn access(&mut self, context: &mut Context) -> Result<Option<Box<Exit>>, Failure> {
+        self.access_ran = true;
+        let mut answer = Ok(None);
+        if self.chain.fixed.is_some() && !self.has(Phases::ACCESS) {
+            return answer;
+        }
+        for choice in &self.chain.choices {
+            let Some(row) = choice.pick(context.consumer_id()) else { continue };
+            if self.chain.fixed.is_none() {
+                self.chosen.push(row.clone());
+            }
+            if matches!(answer, Ok(None)) && row.phases.has(Phases::ACCESS) {
+                let outcome = settle(row.plugin.access(context)).await;
+                answer = checked(row, "access", outcome);
+            }
+        }
+        answer
+    }
+
+    /// The rows of the phases after access.
+    fn later(&self, phase: Phases) -> impl Iterator<Item = &Arc<Configured>> {
+        let fixed = self.chain.fixed.as_deref();
+        let rows = fixed.unwrap_or(&self.chosen).iter();
+        let global = (fixed.is_none() && !self.access_ran).then(|| self.chain.rows(None));
+        rows.chain(global.into_iter().flatten()).filter(move |row| row.phases.has(phase))
+    }
+
+    /// Runs header_filter; the first exit replaces the response and ends the phase.
+    pub fn header_filter(&self, context: &mut Context) -> Result<Option<Box<Exit>>, Failure> {
+        if !self.has(Phases::HEADER_FILTER) {
+            return Ok(None);
+        }
+        for row in self.later(Phases::HEADER_FILTER) {
+            if let Some(exit) = checked(row, "header_filter", row.plugin.header_filter(context))? {
+                return Ok(Some(exit));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs body_filter over one part of the body.
+    pub fn body_filter(&self, context: &mut Context, part: &mut Bytes, last: bool) -> Result<(), Failure> {
+        if !self.has(Phases::BODY_FILTER) {
+            return Ok(());
+        }
+        for row in self.later(Phases::BODY_FILTER) {
+            checked(row, "body_filter", row.plugin.body_filter(context, part, last))?;
+        }
+        Ok(())
+    }
+
+    /// Runs log.
+    pub fn log(&self, context: &mut Context) {
+        if self.has(Phases::LOG) {
+            self.later(Phases::LOG).for_each(|row| row.plugin.log(context));
+        }
+    }
+}
+
+/// Waits until a step is one of the final ones.
+async fn settle(mut step: Step<'_>) -> Result<Option<Box<Exit>>, PluginError> {
+    loop {
+        match step {
+            Step::Next => return Ok(None),
+            Step::Exit(exit) => return Ok(Some(exit)),
+            Step::Fail(error) => return Err(error),
+            Step::Wait(later) => step = later.await,
+        }
+    }
+}
+
+fn checked<T>(row: &Configured, phase: &str, outcome: Result<T, PluginError>) -> Result<T, Failure> {
+    outcome.map_err(|error| {
+        tracing::error!(plugin = %row.facts.name, id = %row.facts.id, phase, %error, "plugin failed");
+        Failure
+    })
+}

@@ -1,0 +1,178 @@
+//! Answers the node makes by itself, and its error pages.
+
+use bytes::Bytes;
+use gwctl_entities::Value;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap as Headers, StatusCode};
+
+/// Body of an [`Exit`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExitBody {
+    /// These bytes.
+    Bytes(Bytes),
+    /// An error page with this message and the request id, in the form the client accepts.
+    Page(String),
+}
+
+/// An answer by a plugin or by the node. `content-length` is added when it is sent.
+#[derive(Debug, Clone)]
+pub struct Exit {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers besides those the node adds to every answer.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: ExitBody,
+}
+
+impl Exit {
+    /// Status only.
+    pub fn empty(status: StatusCode) -> Exit {
+        Exit { status, headers: Headers::new(), body: ExitBody::Bytes(Bytes::new()) }
+    }
+
+    /// A JSON body (`kong.response.exit` with a table).
+    pub fn json(status: StatusCode, body: &Value) -> Exit {
+        Self::bytes(status, "application/json; charset=utf-8", body.to_string())
+    }
+
+    /// A body of another type.
+    pub fn bytes(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Exit {
+        let mut exit = Self::empty(status);
+        exit.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        exit.body = ExitBody::Bytes(body.into());
+        exit
+    }
+
+    /// An error page: message and request id in the form the client accepts (`kong.response.error`).
+    pub fn page(status: StatusCode, message: impl Into<String>) -> Exit {
+        Exit { status, headers: Headers::new(), body: ExitBody::Page(message.into()) }
+    }
+
+    /// Adds a header.
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Exit {
+        self.headers.append(name, value);
+        self
+    }
+
+    /// The body as sent. For an error page sets `content-type`; `request` are the client's headers.
+    pub fn render(&mut self, request: &HeaderMap, request_id: &str) -> Bytes {
+        match &self.body {
+            ExitBody::Bytes(bytes) => bytes.clone(),
+            ExitBody::Page(message) => {
+                let format = PageFormat::of(request);
+                self.headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+                Bytes::from(format.render(message, request_id))
+            }
+        }
+    }
+}
+
+/// Forms of an error page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageFormat {
+    /// The default.
+    Json,
+    /// `text/html`, `application/xhtml+xml`.
+    Html,
+    /// `text/plain`.
+    Plain,
+    /// `application/xml`, `text/xml`.
+    Xml,
+}
+
+impl PageFormat {
+    /// What the client accepts best; JSON when it does not say.
+    pub fn of(request: &HeaderMap) -> PageFormat {
+        request.get(ACCEPT).and_then(|value| value.to_str().ok()).and_then(Self::accepted).unwrap_or(Self::Json)
+    }
+
+    /// The known type of the highest quality, the first of equals.
+    fn accepted(accept: &str) -> Option<PageFormat> {
+        let mut best: Option<(f32, PageFormat)> = None;
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let Some(format) = parts.next().and_then(Self::named) else { continue };
+            let quality = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0);
+            if quality > 0.0 && best.is_none_or(|(other, _)| quality > other) {
+                best = Some((quality, format));
+            }
+        }
+        best.map(|(_, format)| format)
+    }
+
+    fn named(media_type: &str) -> Option<PageFormat> {
+        match media_type.to_ascii_lowercase().as_str() {
+            "application/json" | "application/*" | "*/*" => Some(Self::Json),
+            "text/html" | "application/xhtml+xml" | "text/*" => Some(Self::Html),
+            "text/plain" => Some(Self::Plain),
+            "application/xml" | "text/xml" => Some(Self::Xml),
+            _ => None,
+        }
+    }
+
+    /// Value of `content-type`.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json; charset=utf-8",
+            Self::Html => "text/html; charset=utf-8",
+            Self::Plain => "text/plain; charset=utf-8",
+            Self::Xml => "application/xml; charset=utf-8",
+        }
+    }
+
+    /// The page. Source: Kong 3.9.1, its built-in error templates.
+    pub fn render(self, message: &str, request_id: &str) -> String {
+        match self {
+            Self::Json => {
+                format!("{{\n  \"message\":{},\n  \"request_id\":\"{request_id}\"\n}}", Value::from(message))
+            }
+            Self::Html => {
+                let message = escape(message);
+                format!(
+                    "<!doctype html>\n<html>\n  <head>\n    <meta charset=\"utf-8\">\n    <title>{message}</title>\n  \
+                     </head>\n  <body>\n    <h1>{message}</h1>\n    <p>request_id: {request_id}</p>\n  </body>\n</html>\n"
+                )
+            }
+            Self::Plain => format!("{message}\nrequest_id: {request_id}\n"),
+            Self::Xml => {
+                let message = escape(message);
+                format!(
+                    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<error>\n  <message>{message}</message>\n  \
+                     <requestid>{request_id}</requestid>\n</error>\n"
+                )
+            }
+        }
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    fn format_for(accept: &str) -> PageFormat {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
+        PageFormat::of(&headers)
+    }
+
+    #[test]
+    fn the_page_takes_the_form_the_client_likes_best() {
+        assert_eq!(format_for("text/plain"), PageFormat::Plain);
+        assert_eq!(format_for("text/html;q=0.5, application/xml"), PageFormat::Xml);
+        assert_eq!(format_for("image/png, text/plain;q=0.1"), PageFormat::Plain);
+        assert_eq!(format_for("image/png"), PageFormat::Json);
+        assert_eq!(format_for("text/plain;q=0"), PageFormat::Json);
+    }
+
+    #[test]
+    fn a_message_cannot_break_out_of_its_page() {
+        assert_eq!(PageFormat::Json.render("a\"b", "1"), "{\n  \"message\":\"a\\\"b\",\n  \"request_id\":\"1\"\n}");
+        assert!(PageFormat::Html.render("<script>", "1").contains("&lt;script&gt;"));
+    }
+}
