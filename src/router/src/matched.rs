@@ -1,0 +1,151 @@
+//! A match and what follows from it.
+
+use crate::compile::PathRule;
+use crate::pattern::{Pattern, Span};
+use crate::request::Request;
+use crate::router::RouteEntry;
+use crate::upstream::upstream_path;
+use gwctl_entities::view::{Route, Service};
+use std::sync::Arc;
+
+/// The route chosen for a request. Borrows from the router and from the request.
+#[derive(Debug, Clone, Copy)]
+pub struct Match<'r, 'q> {
+    /// The route.
+    pub route: &'r Arc<Route>,
+    /// Its service; None for a route that only runs plugins.
+    pub service: Option<&'r Arc<Service>>,
+    host: &'q str,
+    path: &'q [u8],
+    matched: Option<&'q str>,
+    pattern: Option<&'r Pattern>,
+}
+
+/// What the protocols of a route make of a request before it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// Goes on.
+    Pass,
+    /// The route is for HTTPS only. 426: answer `Please use HTTPS protocol` with `Connection: Upgrade` and
+    /// `Upgrade: TLS/1.2, HTTP/1.1`; 301, 302, 307 and 308: redirect to `https_location`.
+    UseHttps {
+        /// The status to answer with.
+        status: u16,
+    },
+    /// A gRPC request not over HTTP/2: 426 `Please use HTTP2 protocol`, `connection: Upgrade`, `upgrade: HTTP/2`.
+    UseHttp2,
+    /// No gRPC request on a gRPC route: 415 `Non-gRPC request matched gRPC route`.
+    NotGrpc,
+    /// gRPC without TLS on a route for gRPC over TLS: 200 without body, `content-type: application/grpc`,
+    /// `grpc-status: 1`, `grpc-message: gRPC request matched gRPCs route`.
+    UseGrpcs,
+}
+
+/// The groups of a regex path, when it has any.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UriCaptures {
+    /// By number, the whole match at 0; None for groups that took no part.
+    pub numbered: Vec<Option<String>>,
+    /// By name, those that took part.
+    pub named: Vec<(String, String)>,
+}
+
+impl<'r, 'q> Match<'r, 'q> {
+    pub(crate) fn new(entry: &'r RouteEntry, request: &Request<'q>, taken: Option<(&'r PathRule, Span)>) -> Self {
+        let matched = taken.and_then(|(_, (start, end))| request.path.as_str()?.get(start..end));
+        let pattern = match taken {
+            Some((PathRule::Regex { pattern, .. }, _)) => Some(pattern),
+            _ => None,
+        };
+        Match {
+            route: &entry.route,
+            service: entry.service.as_ref(),
+            host: request.host,
+            path: request.path.as_bytes(),
+            matched,
+            pattern,
+        }
+    }
+
+    /// The part of the path that the route's path took; None when the route has no paths.
+    pub fn matched_path(&self) -> Option<&'q str> {
+        self.matched
+    }
+
+    /// The part of the path that is taken off for the upstream: `strip_path` on a route with paths.
+    pub fn stripped_prefix(&self) -> Option<&'q str> {
+        self.matched.filter(|_| self.route.strip_path)
+    }
+
+    /// The value of `X-Forwarded-Prefix`, unless a trusted client sent one.
+    pub fn forwarded_prefix(&self) -> Option<&'q str> {
+        self.stripped_prefix().filter(|prefix| *prefix != "/")
+    }
+
+    /// The path to ask the upstream for, escaped, without the query.
+    pub fn upstream_path(&self) -> String {
+        let base =
+            self.service.filter(|service| is_http(&service.protocol)).and_then(|service| service.path.as_deref());
+        let prefix = self.stripped_prefix().map_or(1, str::len);
+        upstream_path(base.unwrap_or("/"), self.path, prefix, self.route.strip_path)
+    }
+
+    /// The request target to ask the upstream for: the path and the query of the raw target, a bare `?` included.
+    pub fn upstream_target(&self, raw_target: &str) -> String {
+        let mut target = self.upstream_path();
+        if let Some(query) = raw_target.char_indices().skip(1).find(|(_, letter)| *letter == '?') {
+            target.push_str(&raw_target[query.0..]);
+        }
+        target
+    }
+
+    /// The `Host` to send when the route preserves it: the request's, port included.
+    pub fn preserved_host(&self) -> Option<&'q str> {
+        self.route.preserve_host.then_some(self.host)
+    }
+
+    /// The groups of the regex that matched; None when it has none or the path was a prefix.
+    ///
+    /// Runs the expression again: call it only when something asks for captures.
+    pub fn uri_captures(&self) -> Option<UriCaptures> {
+        let groups = self.pattern?.groups(std::str::from_utf8(self.path).ok()?)?;
+        let taken = groups.iter().filter(|(_, text)| text.is_some()).count();
+        let own = |text: Option<&str>| text.map(str::to_owned);
+        (taken > 1).then(|| UriCaptures {
+            numbered: groups.iter().map(|(_, text)| own(*text)).collect(),
+            named: groups.iter().filter_map(|(name, text)| Some((own(*name)?, own(*text)?))).collect(),
+        })
+    }
+
+    /// Checks the request against the route's protocols.
+    ///
+    /// `https` is what `X-Forwarded-Proto` says from a trusted client, else whether the connection is TLS.
+    /// Source: Kong 3.9.1 `kong/runloop/handler.lua`, `access.before`.
+    pub fn gate(&self, https: bool, http2: bool, content_type: Option<&[u8]>) -> Gate {
+        let has = |name: &str| self.route.protocols.iter().any(|protocol| protocol == name);
+        if !https && has("https") && !has("http") {
+            return Gate::UseHttps { status: self.route.https_redirect_status_code.unwrap_or(426) };
+        }
+        if !has("grpc") && !has("grpcs") {
+            return Gate::Pass;
+        }
+        if !content_type.is_some_and(|value| value.starts_with(b"application/grpc")) {
+            Gate::NotGrpc
+        } else if !http2 {
+            Gate::UseHttp2
+        } else if !https && !has("grpc") {
+            Gate::UseGrpcs
+        } else {
+            Gate::Pass
+        }
+    }
+
+    /// The `Location` of a redirect to HTTPS. `forwarded_host` has no port; `raw_target` is the target as received.
+    pub fn https_location(forwarded_host: &str, raw_target: &str) -> String {
+        format!("https://{forwarded_host}{raw_target}")
+    }
+}
+
+fn is_http(protocol: &str) -> bool {
+    matches!(protocol, "http" | "https" | "grpc" | "grpcs")
+}

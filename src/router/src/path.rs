@@ -1,0 +1,177 @@
+//! Request paths: normalising, refusing, escaping.
+
+use std::borrow::Cow;
+
+/// A request path as the router compares it: normalised, without the query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestPath<'q> {
+    bytes: Cow<'q, [u8]>,
+    utf8: bool,
+}
+
+impl<'q> RequestPath<'q> {
+    /// Normalises a raw request target; everything from the first `?` after the first byte is left out.
+    ///
+    /// Percent-encoded bytes are decoded unless they stand for a reserved character (those keep their escape, in upper
+    /// case), dot segments are resolved and runs of slashes merged. Allocates only when there is something to change.
+    /// Source: Kong 3.9.1 `kong/tools/uri.lua`, `normalize`.
+    pub fn normalise(target: &'q [u8]) -> Self {
+        let end = target.iter().skip(1).position(|byte| *byte == b'?').map_or(target.len(), |index| index + 1);
+        let decoded = decode(&target[..end]);
+        let bytes = if needs_resolving(&decoded) { Cow::Owned(resolve(&decoded)) } else { decoded };
+        let utf8 = std::str::from_utf8(&bytes).is_ok();
+        RequestPath { bytes, utf8 }
+    }
+
+    /// The path as text; None when it is not UTF-8, which no route with paths can match.
+    pub fn as_str(&self) -> Option<&str> {
+        if self.utf8 { std::str::from_utf8(&self.bytes).ok() } else { None }
+    }
+
+    /// The path as bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn hex(byte: u8) -> Option<u8> {
+    (byte as char).to_digit(16).map(|digit| digit as u8)
+}
+
+/// The byte that a valid escape at the start of `text` stands for.
+fn escaped(text: &[u8]) -> Option<u8> {
+    match text {
+        [b'%', high, low, ..] => Some(hex(*high)? << 4 | hex(*low)?),
+        _ => None,
+    }
+}
+
+fn is_reserved(byte: u8) -> bool {
+    b"!*'();:@&=+$,/?%#[]".contains(&byte)
+}
+
+fn decode(path: &[u8]) -> Cow<'_, [u8]> {
+    if !path.contains(&b'%') {
+        return Cow::Borrowed(path);
+    }
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(first) = rest.first() {
+        let taken = match escaped(rest) {
+            Some(byte) if is_reserved(byte) => {
+                out.extend(rest[..3].iter().map(u8::to_ascii_uppercase));
+                3
+            }
+            Some(byte) => {
+                out.push(byte);
+                3
+            }
+            None => {
+                out.push(*first);
+                1
+            }
+        };
+        rest = &rest[taken..];
+    }
+    Cow::Owned(out)
+}
+
+fn needs_resolving(path: &[u8]) -> bool {
+    path.contains(&b'.') || path.windows(2).any(|pair| pair == b"//")
+}
+
+/// Resolves dot segments and merges slashes. `starts` remembers where each kept segment begins, so `..` can drop it.
+fn resolve(path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut starts = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        match rest {
+            b"." | b".." => rest = b"",
+            b"/." => rest = b"/",
+            b"/.." => {
+                drop_segment(&mut out, &mut starts);
+                rest = b"/";
+            }
+            [b'.', b'.', b'/', tail @ ..] | [b'.', b'/', tail @ ..] => rest = tail,
+            [b'/', b'.', b'/', ..] => rest = &rest[2..],
+            [b'/', b'.', b'.', b'/', ..] => {
+                drop_segment(&mut out, &mut starts);
+                rest = &rest[3..];
+            }
+            [b'/', b'/', ..] => rest = &rest[1..],
+            _ => {
+                let end = rest.iter().skip(1).position(|byte| *byte == b'/').map_or(rest.len(), |index| index + 1);
+                starts.push(out.len());
+                out.extend_from_slice(&rest[..end]);
+                rest = &rest[end..];
+            }
+        }
+    }
+    out
+}
+
+fn drop_segment(out: &mut Vec<u8>, starts: &mut Vec<usize>) {
+    if let Some(start) = starts.pop() {
+        out.truncate(start);
+    }
+}
+
+/// Why a request target is answered with 400 before any route is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PathRefusal {
+    /// A `%` without two hexadecimal digits after it.
+    #[error("a percent sign is not followed by two hexadecimal digits")]
+    BadEscape,
+    /// An encoded or plain zero byte.
+    #[error("the path holds a zero byte")]
+    ZeroByte,
+    /// More `..` than segments before them.
+    #[error("the path climbs above its root")]
+    AboveRoot,
+}
+
+/// Checks a raw request target as the HTTP server in front of Kong's router does; a refusal is answered with 400.
+pub fn check_target(target: &[u8]) -> Result<(), PathRefusal> {
+    let path = target.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
+    if !path.iter().any(|byte| matches!(byte, b'%' | b'.' | 0)) {
+        return Ok(());
+    }
+    let mut plain = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(first) = rest.first() {
+        let byte = if *first == b'%' { escaped(rest).ok_or(PathRefusal::BadEscape)? } else { *first };
+        if byte == 0 {
+            return Err(PathRefusal::ZeroByte);
+        }
+        plain.push(byte);
+        rest = &rest[if *first == b'%' { 3 } else { 1 }..];
+    }
+    let mut depth = 0_usize;
+    for segment in plain.split(|byte| *byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => depth = depth.checked_sub(1).ok_or(PathRefusal::AboveRoot)?,
+            _ => depth += 1,
+        }
+    }
+    Ok(())
+}
+
+fn may_stand_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$&'()*+,/:;=?@[]-_.~%".contains(&byte)
+}
+
+/// Appends bytes to a request target, escaping what may not stand in one; existing escapes stay.
+///
+/// Source: Kong 3.9.1 `kong/tools/uri.lua`, `escape`.
+pub(crate) fn push_escaped(out: &mut String, bytes: &[u8]) {
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
+    for byte in bytes {
+        if may_stand_plain(*byte) {
+            out.push(*byte as char);
+        } else {
+            out.extend(['%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The order in which matchers are tried.
+//!
+//! Kong lays a matcher's priority out in 64 bits: number of kinds of fields used (from bit 61), "all hosts are plain"
+//! (bit 60), number of headers (from bit 52), "paths are regexes" (bit 51), `regex_priority` (from bit 19), length of
+//! the path (bits 0 to 18). The counts, however, are shifted as Lua numbers, which LuaJIT shifts as 32-bit integers by
+//! the amount modulo 32; only the two flags are true 64-bit values. So in Kong 3.9.1 as it runs the counts land at bits
+//! 29, 20 and 19, where they overlap, the flags outweigh any count up to three, and from four kinds of fields on the
+//! sign fills the upper half, so that the flags count for nothing. This module computes what Kong computes.
+//!
+//! Source: Kong 3.9.1 `kong/router/transform.lua`, `get_priority`, `lshift_uint64`; LuaJIT `bit.lshift`.
+
+use gwctl_entities::view::Route;
+
+/// Most headers of a route that count.
+const MAX_HEADER_COUNT: usize = 255;
+const PLAIN_HOSTS: u64 = 1 << 60;
+const REGEX_PATHS: u64 = 1 << 51;
+const LENGTH_MASK: usize = 0x7_FFFF;
+
+/// What a matcher's paths are: absent, prefixes of one length in bytes, or regexes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathKind {
+    None,
+    Prefix(usize),
+    Regex,
+}
+
+/// The priority of the matcher of `route` for paths of the given kind; the greater one is tried first.
+pub(crate) fn priority(route: &Route, paths: PathKind) -> u64 {
+    let kinds = [
+        !route.methods.is_empty(),
+        !route.hosts.is_empty(),
+        !route.headers.is_empty(),
+        !route.snis.is_empty(),
+        paths != PathKind::None,
+    ];
+    let kinds = kinds.into_iter().filter(|used| *used).count();
+    let headers = route.headers.len().min(MAX_HEADER_COUNT);
+    let (regex_priority, length) = match paths {
+        PathKind::None => (0, 0),
+        PathKind::Prefix(length) => (0, length & LENGTH_MASK),
+        PathKind::Regex => (route.regex_priority, 0),
+    };
+    let counts = shifted(kinds as i64, 61) | shifted(headers as i64, 52) | shifted(regex_priority, 19) | length as i32;
+    let mut priority = i64::from(counts) as u64;
+    if !route.hosts.is_empty() && route.hosts.iter().all(|host| !host.contains('*')) {
+        priority |= PLAIN_HOSTS;
+    }
+    if paths == PathKind::Regex {
+        priority |= REGEX_PATHS;
+    }
+    priority
+}
+
+/// LuaJIT's `bit.lshift` of a number: the low 32 bits, shifted by the amount modulo 32.
+fn shifted(number: i64, amount: u32) -> i32 {
+    (number as i32).wrapping_shl(amount)
+}
