@@ -6,6 +6,7 @@
 //! same schemas. This crate is pure: clock, randomness and stored records are arguments.
 //!
 //! - [`registry`]: every schema a node knows; the entry point ([`Registry`]).
+//! - [`schema`]: fields and their rules as data ([`Schema`], [`Field`]).
 //! - [`access`]: how stored records are read and written ([`Read`], [`Write`]); the store implements it.
 //! - [`error`]: the coded errors of the Admin API ([`EntityError`]).
 //! - [`fleet`]: the fleet document of `GET /gwctl/fleet`.
@@ -16,12 +17,16 @@ pub mod error;
 pub mod fill;
 pub mod fleet;
 pub mod registry;
+pub mod schema;
 pub mod view;
 
 pub use access::{Page, PageQuery, Read, TagFilter, Write};
 pub use error::EntityError;
 pub use fill::Fill;
-pub use registry::{EntitySchema, ForeignKey, NodeKind, OnDelete, Registry, RegistryOptions, UniqueField};
+pub use registry::{
+    EntitySchema, ForeignKey, NodeKind, OnDelete, PluginSchema, Registry, RegistryOptions, UniqueField,
+};
+pub use schema::{Field, FieldType, Schema};
 pub use serde_json::{Map, Value};
 
 /// One configured thing as stored: field name to value, every schema field present, `null` when unset.

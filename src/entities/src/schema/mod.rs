@@ -1,0 +1,219 @@
+//! Schemas as data: what a field may hold, read from JSON.
+//!
+//! One JSON form serves the bundled schema files (`schemas/`), Lua plugins' own schemas and the answers of
+//! `GET /schemas/*`. Attribute names are Kong's wire names; the few of our own (`validator`, `expand`, `echo` ...)
+//! never appear in answers.
+
+mod data;
+mod parse;
+mod wire;
+
+use crate::registry::OnDelete;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+pub(crate) use data::{EntityFile, entity_files, plugin_files, vault_files};
+pub use parse::SchemaError;
+pub(crate) use parse::{FileOptions, schema_from};
+pub(crate) use wire::schema_json;
+
+/// Type of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldType {
+    String,
+    Number,
+    Integer,
+    Boolean,
+    /// Ordered, duplicates allowed.
+    Array,
+    /// Ordered as given, duplicates dropped.
+    Set,
+    /// Free keys, values of one type.
+    Map,
+    /// Fixed members.
+    Record,
+    /// Reference to another entity.
+    Foreign,
+    /// Any JSON.
+    Json,
+    /// No type given (only inside conditions): every value has it.
+    Any,
+}
+
+/// Patterns of which one must match, and the message when none does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnyOfPatterns {
+    pub patterns: Vec<String>,
+    pub message: Option<String>,
+}
+
+/// One pattern with a message of its own. Patterns are Lua patterns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pattern {
+    pub pattern: String,
+    pub message: Option<String>,
+}
+
+/// Limits on a value beyond its type.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rules {
+    /// The only value allowed; `Some(Null)`: the field must stay unset.
+    pub eq: Option<Value>,
+    pub ne: Option<Value>,
+    pub one_of: Option<Vec<Value>>,
+    pub not_one_of: Option<Vec<Value>>,
+    pub gt: Option<f64>,
+    /// Both ends included.
+    pub between: Option<(f64, f64)>,
+    pub len_eq: Option<u64>,
+    /// Strings without it may not be empty.
+    pub len_min: Option<u64>,
+    pub len_max: Option<u64>,
+    pub starts_with: Option<String>,
+    pub match_: Option<String>,
+    pub not_match: Option<String>,
+    pub match_all: Vec<Pattern>,
+    pub match_none: Vec<Pattern>,
+    pub match_any: Option<AnyOfPatterns>,
+    pub contains: Option<Value>,
+    pub is_regex: bool,
+    pub mutually_exclusive_subsets: Vec<Vec<String>>,
+    /// Message in place of the one of any failed rule.
+    pub message: Option<String>,
+}
+
+/// One field of a schema.
+#[derive(Debug, Clone)]
+pub struct Field {
+    pub name: String,
+    pub kind: FieldType,
+    /// Null or absent is an error, after defaults.
+    pub required: bool,
+    /// Value of an absent field; `Some(Null)` is the same as none.
+    pub default: Option<Value>,
+    /// Filled by the engine when absent: ids, times, random text.
+    pub auto: bool,
+    pub uuid: bool,
+    pub timestamp: bool,
+    pub unique: bool,
+    pub unique_across_workspaces: bool,
+    /// Entity a foreign field refers to.
+    pub reference: Option<String>,
+    pub on_delete: Option<OnDelete>,
+    /// A vault reference may stand in place of the value.
+    pub referenceable: bool,
+    pub encrypted: bool,
+    /// To be replaced by a plugin's or vault's own definition.
+    pub is_abstract: bool,
+    /// Accepted and shown but not stored (`snis` of certificates).
+    pub transient: bool,
+    pub rules: Rules,
+    /// Elements of an array or set.
+    pub elements: Option<Arc<Field>>,
+    /// Keys of a map.
+    pub keys: Option<Arc<Field>>,
+    /// Values of a map.
+    pub values: Option<Arc<Field>>,
+    /// Members of a record.
+    pub record: Option<Arc<Schema>>,
+    /// Named rule beyond [`Rules`].
+    pub validator: Option<String>,
+    /// Random text drawn for an absent value.
+    pub default_token: bool,
+    /// Shorthand only: paths inside the same record this name stands for.
+    pub expand: Vec<Vec<String>>,
+    /// Shorthand only: shown on reads with the value of its replacement.
+    pub echo: bool,
+    /// Shorthand only: name of the conversion between old and new value.
+    pub convert: Option<String>,
+    /// Shorthand only: has a replacement that wins over it.
+    pub deprecated: bool,
+    /// Attributes as `GET /schemas` shows them, nested definitions left out.
+    pub(crate) attributes: Map<String, Value>,
+}
+
+/// A check over several fields of one record.
+#[derive(Debug, Clone)]
+pub(crate) enum Check {
+    AtLeastOneOf(Vec<String>),
+    OnlyOneOf(Vec<String>),
+    Distinct(Vec<String>),
+    MutuallyRequired(Vec<String>),
+    MutuallyExclusive(Vec<String>),
+    MutuallyExclusiveSets(String, String),
+    Conditional(Box<Conditional>),
+    ConditionalAtLeastOneOf(Box<ConditionalAtLeastOneOf>),
+    Custom { name: String, fields: Vec<String>, run_with_invalid_fields: bool },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Conditional {
+    pub(crate) if_field: String,
+    pub(crate) if_match: Field,
+    pub(crate) then_field: String,
+    pub(crate) then_match: Field,
+    pub(crate) message: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ConditionalAtLeastOneOf {
+    pub(crate) if_field: String,
+    pub(crate) if_match: Field,
+    pub(crate) fields: Vec<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) otherwise: Option<(Field, Vec<String>, Option<String>)>,
+}
+
+/// Fields, shorthands and checks of an entity or record.
+#[derive(Debug, Clone, Default)]
+pub struct Schema {
+    fields: Vec<Arc<Field>>,
+    shorthands: Vec<Arc<Field>>,
+    pub(crate) checks: Vec<Check>,
+    /// Checks as `GET /schemas` shows them.
+    pub(crate) checks_json: Vec<Value>,
+}
+
+impl Schema {
+    /// Fields in schema order.
+    pub fn fields(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter().map(Arc::as_ref)
+    }
+
+    /// Write-only and renamed fields.
+    pub fn shorthands(&self) -> impl Iterator<Item = &Field> {
+        self.shorthands.iter().map(Arc::as_ref)
+    }
+
+    /// The field of this name; shorthands are not fields.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name).map(Arc::as_ref)
+    }
+
+    /// The shorthand of this name.
+    pub fn shorthand(&self, name: &str) -> Option<&Field> {
+        self.shorthands.iter().find(|field| field.name == name).map(Arc::as_ref)
+    }
+
+    /// The field at a dotted path through records (`config.redis.host`).
+    pub fn field_at(&self, path: &str) -> Option<&Field> {
+        match path.split_once('.') {
+            None => self.field(path),
+            Some((name, rest)) => self.field(name)?.record.as_ref()?.field_at(rest),
+        }
+    }
+
+    /// This schema with the other's fields in place of its own of the same name, and the other's checks added.
+    pub(crate) fn overridden_by(&self, other: &Schema) -> Schema {
+        let mut merged = self.clone();
+        for field in &other.fields {
+            match merged.fields.iter_mut().find(|known| known.name == field.name) {
+                Some(known) => *known = Arc::clone(field),
+                None => merged.fields.push(Arc::clone(field)),
+            }
+        }
+        merged.checks.extend(other.checks.iter().cloned());
+        merged.checks_json.extend(other.checks_json.iter().cloned());
+        merged
+    }
+}
