@@ -1,0 +1,615 @@
+//! The settings as types.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::keys::{KEYS, Kind};
+use crate::listener::{self, Listener};
+use crate::material::{Material, Materials};
+use crate::names;
+use crate::problem::{ConfigError, Problem};
+use crate::settings::Settings;
+use crate::value::size;
+
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $($(#[$doc])* $variant),+ }
+
+        impl $name {
+            /// The word of the setting.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            fn of(text: Option<&str>, default: Self) -> Self {
+                match text { $(Some($word) => Self::$variant,)+ _ => default }
+            }
+        }
+    };
+}
+
+words! {
+    /// What the node is in a cluster.
+    Role {
+        /// Store, Admin API and proxy in one process.
+        Traditional = "traditional",
+        /// Store, Admin API and cluster listener.
+        ControlPlane = "control_plane",
+        /// Proxy, configured by a control plane.
+        DataPlane = "data_plane",
+    }
+}
+
+words! {
+    /// Where entities are kept.
+    Database {
+        /// The embedded store.
+        Lmdb = "lmdb",
+        /// Nowhere: a declarative file, or a control plane.
+        Off = "off",
+        /// PostgreSQL; refused for now.
+        Postgres = "postgres",
+    }
+}
+
+words! {
+    /// How peers of a cluster know each other.
+    Mtls {
+        /// All carry the same certificate.
+        Shared = "shared",
+        /// An authority issues a certificate to each.
+        Pki = "pki",
+    }
+}
+
+words! {
+    /// Whether revocation of data planes' certificates is checked.
+    Ocsp {
+        /// Checked; a data plane without an answer is refused.
+        On = "on",
+        /// Not checked.
+        Off = "off",
+        /// Checked; a data plane without an answer is let in.
+        Optional = "optional",
+    }
+}
+
+words! {
+    /// Language of routes.
+    Flavor {
+        /// Match fields; Kong 3.x matching.
+        TraditionalCompatible = "traditional_compatible",
+        /// Match fields; Kong 2.x matching.
+        Traditional = "traditional",
+        /// Expressions.
+        Expressions = "expressions",
+    }
+}
+
+words! {
+    /// Least severe level that is logged, by nginx's names.
+    LogLevel {
+        /// Everything.
+        Debug = "debug",
+        /// Progress.
+        Info = "info",
+        /// What an administrator may want to know.
+        Notice = "notice",
+        /// What may become a fault.
+        Warn = "warn",
+        /// Faults.
+        Error = "error",
+        /// Faults of a part.
+        Critical = "crit",
+        /// Faults that need a hand.
+        Alert = "alert",
+        /// The node is unusable.
+        Emergency = "emerg",
+    }
+}
+
+/// Number of proxy workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workers {
+    /// One for each core.
+    Auto,
+    /// So many, at least one.
+    Count(usize),
+}
+
+/// Settings of the cluster link.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each field is the key `cluster_<name>`, described in the table of keys")]
+pub struct Cluster {
+    pub control_plane: String,
+    pub cert: Option<Material>,
+    pub cert_key: Option<Material>,
+    pub ca_cert: Option<Material>,
+    pub mtls: Mtls,
+    pub server_name: Option<String>,
+    pub ocsp: Ocsp,
+    pub data_plane_purge_delay: Duration,
+    pub max_payload: usize,
+    pub use_proxy: bool,
+    pub dp_labels: BTreeMap<String, String>,
+    pub rpc: bool,
+    pub incremental_sync: bool,
+}
+
+/// Certificates of a listener and their keys, in the same order.
+#[derive(Debug, Clone, Default)]
+pub struct TlsPair {
+    /// Certificates.
+    pub cert: Vec<Material>,
+    /// Keys.
+    pub key: Vec<Material>,
+}
+
+/// Settings of TLS.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    /// `ssl_cert` and `ssl_cert_key`.
+    pub proxy: TlsPair,
+    /// `admin_ssl_cert` and `admin_ssl_cert_key`.
+    pub admin: TlsPair,
+    /// `status_ssl_cert` and `status_ssl_cert_key`.
+    pub status: TlsPair,
+    /// `client_ssl_cert` and `client_ssl_cert_key`; empty unless `client_ssl` is on.
+    pub client: TlsPair,
+    /// `ssl_protocols`, such as `TLSv1.3`.
+    pub protocols: Vec<String>,
+    /// `lua_ssl_trusted_certificate` without `system`.
+    pub trusted: Vec<Material>,
+    /// Whether `system` is among them.
+    pub trust_system: bool,
+    /// `lua_ssl_verify_depth`
+    pub verify_depth: usize,
+}
+
+/// Settings of Lua.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each field is a key of that name or `lua_<name>`, described in the table of keys")]
+pub struct Lua {
+    pub package_path: String,
+    pub package_cpath: String,
+    pub socket_pool_size: usize,
+    pub untrusted_lua: String,
+    pub untrusted_lua_sandbox_requires: Vec<String>,
+    pub untrusted_lua_sandbox_environment: Vec<String>,
+    pub max_req_headers: usize,
+    pub max_resp_headers: usize,
+    pub max_uri_args: usize,
+    pub max_post_args: usize,
+}
+
+/// Settings of name resolution.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each field is the key `dns_<name>`, described in the table of keys")]
+pub struct Dns {
+    pub resolver: Vec<String>,
+    pub hostsfile: PathBuf,
+    pub order: Vec<String>,
+    pub valid_ttl: Option<Duration>,
+    pub stale_ttl: Duration,
+    pub cache_size: usize,
+    pub not_found_ttl: Duration,
+    pub error_ttl: Duration,
+}
+
+/// Idle connections to upstreams.
+#[derive(Debug, Clone, Copy)]
+pub struct UpstreamKeepalive {
+    /// Connections kept per pool and worker; 0 turns pools off.
+    pub pool_size: usize,
+    /// Requests per connection; 0 for any number.
+    pub max_requests: usize,
+    /// Longest idle time; zero for ever.
+    pub idle_timeout: Duration,
+}
+
+/// How the client's address is found behind other proxies.
+#[derive(Debug, Clone)]
+pub struct RealIp {
+    /// `trusted_ips`, addresses and networks.
+    pub trusted: Vec<String>,
+    /// `real_ip_header`
+    pub header: String,
+    /// `real_ip_recursive`
+    pub recursive: bool,
+}
+
+/// Limits on bodies, in bytes; 0 for any length.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Longest request body through the proxy.
+    pub client_max_body_size: u64,
+    /// Bytes of a request body kept in memory.
+    pub client_body_buffer_size: u64,
+    /// Longest body the Admin API accepts.
+    pub admin_max_body_size: u64,
+}
+
+/// Where logs go, as written; `off` is none.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each field is the key `<name>_log`")]
+pub struct Logs {
+    pub proxy_access: String,
+    pub proxy_error: String,
+    pub admin_access: String,
+    pub admin_error: String,
+    pub status_access: String,
+    pub status_error: String,
+}
+
+/// Tracing of requests.
+#[derive(Debug, Clone)]
+pub struct Tracing {
+    /// `tracing_instrumentations`; empty when off.
+    pub instrumentations: Vec<String>,
+    /// `tracing_sampling_rate`, 0 to 1.
+    pub sampling_rate: f64,
+}
+
+/// Every setting of a node. Listeners that the role does not open are empty.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each field is the key of that name, described in the table of keys")]
+pub struct NodeConf {
+    pub role: Role,
+    pub prefix: PathBuf,
+    pub node_id: Option<String>,
+    pub log_level: LogLevel,
+    pub logs: Logs,
+    pub database: Database,
+    /// Resolved against the prefix.
+    pub store_path: PathBuf,
+    pub shutdown_grace: Duration,
+    pub workers: Workers,
+    pub proxy_listen: Vec<Listener>,
+    pub admin_listen: Vec<Listener>,
+    pub status_listen: Vec<Listener>,
+    pub cluster_listen: Vec<Listener>,
+    pub stream_listen: Vec<Listener>,
+    /// Public port by listener's port.
+    pub port_maps: BTreeMap<u16, u16>,
+    pub cluster: Cluster,
+    pub proxy_server: Option<String>,
+    pub proxy_server_ssl_verify: bool,
+    /// Resolved against the prefix.
+    pub lmdb_environment_path: PathBuf,
+    /// Bytes.
+    pub lmdb_map_size: u64,
+    pub declarative_config: Option<PathBuf>,
+    pub declarative_config_string: Option<String>,
+    pub db_update_frequency: Duration,
+    pub db_update_propagation: Duration,
+    pub worker_state_update_frequency: Duration,
+    pub router_flavor: Flavor,
+    /// Names, `bundled` replaced.
+    pub plugins: BTreeSet<String>,
+    /// Names, `bundled` replaced.
+    pub vaults: BTreeSet<String>,
+    /// Headers added to responses: names and tokens of Kong, tokens also replaced by their headers.
+    pub headers: BTreeSet<&'static str>,
+    pub headers_upstream: BTreeSet<&'static str>,
+    pub real_ip: RealIp,
+    pub allow_debug_header: bool,
+    pub request_debug: bool,
+    pub request_debug_token: Option<String>,
+    pub error_default_type: String,
+    /// Template files by the end of the key: html, json, xml, plain.
+    pub error_templates: BTreeMap<&'static str, PathBuf>,
+    pub limits: Limits,
+    pub upstream_keepalive: UpstreamKeepalive,
+    pub tls: Tls,
+    pub lua: Lua,
+    pub dns: Dns,
+    pub tracing: Tracing,
+    pub(crate) settings: Settings,
+}
+
+impl NodeConf {
+    /// Whether the node accepts proxy traffic.
+    pub fn runs_proxy(&self) -> bool {
+        self.role != Role::ControlPlane
+    }
+
+    /// Whether the node has an Admin API.
+    pub fn runs_admin(&self) -> bool {
+        self.role != Role::DataPlane
+    }
+
+    /// Whether headers of this name are added to responses, such as `X-Kong-Proxy-Latency`.
+    pub fn adds_header(&self, name: &str) -> bool {
+        self.headers.iter().any(|header| header.eq_ignore_ascii_case(name))
+    }
+
+    /// Reads the PEM text of every certificate and key the node uses.
+    ///
+    /// # Errors
+    /// One problem for each file that cannot be read, or that holds no PEM.
+    pub fn read_materials(&self, read: &dyn Fn(&Path) -> io::Result<String>) -> Result<Materials, ConfigError> {
+        let (mut materials, mut problems) = (Materials::default(), Vec::new());
+        for key in KEYS.iter().filter(|key| key.roles.used) {
+            let elements = match key.kind {
+                Kind::Material | Kind::PrivateKey => self.settings.material(key.name).into_iter().collect(),
+                Kind::Materials | Kind::PrivateKeys => self.settings.materials(key.name),
+                _ => continue,
+            };
+            let mut texts = Vec::new();
+            for element in elements {
+                match element.pem(read) {
+                    Ok(text) if text.contains("-----BEGIN") => texts.push((element.place(), text)),
+                    Ok(_) => problems.push(self.unreadable(key.name, &element, "holds no PEM (`-----BEGIN ...`)")),
+                    Err(error) => problems.push(self.unreadable(key.name, &element, &error.to_string())),
+                }
+            }
+            materials.texts.insert(key.name, texts);
+        }
+        if problems.is_empty() { Ok(materials) } else { Err(ConfigError { problems }) }
+    }
+
+    fn unreadable(&self, key: &str, element: &Material, why: &str) -> Problem {
+        let fault = format!("cannot load {}: {why}", element.place());
+        Problem::new(key, None, self.settings.origin(key), fault)
+            .hint("expected the path of a PEM file, PEM text, or base64 of PEM text")
+    }
+
+    pub(crate) fn build(settings: Settings, problems: &mut Vec<Problem>) -> Self {
+        let s = &settings;
+        let prefix = PathBuf::from(s.string("prefix"));
+        let role = Role::of(s.text("role"), Role::Traditional);
+        let embedded = if role == Role::DataPlane { Database::Off } else { Database::Lmdb };
+        let listen = |key: &str, opened: bool| if opened { s.listeners(key) } else { Vec::new() };
+        let (proxy, admin) = (role != Role::ControlPlane, role != Role::DataPlane);
+        Self {
+            role,
+            node_id: s.text("node_id").map(Into::into),
+            log_level: LogLevel::of(s.text("log_level"), LogLevel::Notice),
+            logs: s.logs(),
+            database: Database::of(s.text("database"), embedded),
+            store_path: prefix.join(s.string("store_path")),
+            shutdown_grace: s.seconds("shutdown_grace"),
+            workers: s.workers(problems),
+            proxy_listen: listen("proxy_listen", proxy),
+            admin_listen: listen("admin_listen", admin),
+            status_listen: listen("status_listen", true),
+            cluster_listen: listen("cluster_listen", role == Role::ControlPlane),
+            stream_listen: listen("stream_listen", proxy),
+            port_maps: s.port_maps(problems),
+            cluster: s.cluster(problems),
+            proxy_server: s.text("proxy_server").map(Into::into),
+            proxy_server_ssl_verify: s.flag("proxy_server_ssl_verify"),
+            lmdb_environment_path: prefix.join(s.string("lmdb_environment_path")),
+            lmdb_map_size: s.bytes("lmdb_map_size"),
+            declarative_config: s.text("declarative_config").map(Into::into),
+            declarative_config_string: s.text("declarative_config_string").map(Into::into),
+            db_update_frequency: s.seconds("db_update_frequency"),
+            db_update_propagation: s.seconds("db_update_propagation"),
+            worker_state_update_frequency: s.seconds("worker_state_update_frequency"),
+            router_flavor: Flavor::of(s.text("router_flavor"), Flavor::TraditionalCompatible),
+            plugins: names::expanded(s.list("plugins"), names::BUNDLED_PLUGINS),
+            vaults: names::expanded(s.list("vaults"), names::BUNDLED_VAULTS),
+            headers: names::headers(s.list("headers"), names::RESPONSE_HEADERS),
+            headers_upstream: names::headers(s.list("headers_upstream"), names::UPSTREAM_HEADERS),
+            real_ip: s.real_ip(),
+            allow_debug_header: s.flag("allow_debug_header"),
+            request_debug: s.flag("request_debug"),
+            request_debug_token: s.text("request_debug_token").map(Into::into),
+            error_default_type: s.string("error_default_type"),
+            error_templates: s.error_templates(),
+            limits: s.limits(),
+            upstream_keepalive: s.upstream_keepalive(),
+            tls: s.tls(),
+            lua: s.lua(),
+            dns: s.dns(problems),
+            tracing: s.tracing(problems),
+            prefix,
+            settings,
+        }
+    }
+}
+
+/// Parts of [`NodeConf`].
+impl Settings {
+    pub(crate) fn string(&self, key: &str) -> String {
+        self.text(key).unwrap_or_default().into()
+    }
+
+    fn seconds(&self, key: &str) -> Duration {
+        Duration::from_secs_f64(self.number(key).max(0.0))
+    }
+
+    fn count(&self, key: &str) -> usize {
+        self.number(key) as usize
+    }
+
+    fn bytes(&self, key: &str) -> u64 {
+        // The kind of the key has checked the text.
+        self.text(key).and_then(|text| size(text).ok()).unwrap_or_default()
+    }
+
+    fn listeners(&self, key: &str) -> Vec<Listener> {
+        // The kind of the key has checked the list.
+        listener::parse_all(self.list(key)).unwrap_or_default()
+    }
+
+    pub(crate) fn material(&self, key: &str) -> Option<Material> {
+        self.text(key).map(Material::classify)
+    }
+
+    pub(crate) fn materials(&self, key: &str) -> Vec<Material> {
+        self.list(key).iter().filter(|text| *text != "system").map(|text| Material::classify(text)).collect()
+    }
+
+    fn workers(&self, problems: &mut Vec<Problem>) -> Workers {
+        let key = if self.text("nginx_main_worker_processes").is_some() {
+            "nginx_main_worker_processes"
+        } else {
+            "nginx_worker_processes"
+        };
+        match self.text(key) {
+            None | Some("auto") => Workers::Auto,
+            Some(text) => match text.parse() {
+                Ok(count @ 1..=1024) => Workers::Count(count),
+                _ => {
+                    problems.push(self.problem(key, "expected `auto` or a number from 1 to 1024"));
+                    Workers::Auto
+                }
+            },
+        }
+    }
+
+    fn port_maps(&self, problems: &mut Vec<Problem>) -> BTreeMap<u16, u16> {
+        let mut maps = BTreeMap::new();
+        for item in self.list("port_maps") {
+            let ports =
+                item.split_once(':').map(|(public, inner)| (public.trim().parse::<u16>(), inner.trim().parse::<u16>()));
+            match ports {
+                Some((Ok(public @ 1..), Ok(inner @ 1..))) => _ = maps.insert(inner, public),
+                _ => problems.push(self.problem("port_maps", format!("`{item}` is not of the form 80:8000"))),
+            }
+        }
+        maps
+    }
+
+    fn cluster(&self, problems: &mut Vec<Problem>) -> Cluster {
+        Cluster {
+            control_plane: self.string("cluster_control_plane"),
+            cert: self.material("cluster_cert"),
+            cert_key: self.material("cluster_cert_key"),
+            ca_cert: self.material("cluster_ca_cert"),
+            mtls: Mtls::of(self.text("cluster_mtls"), Mtls::Shared),
+            server_name: self.text("cluster_server_name").map(Into::into),
+            ocsp: Ocsp::of(self.text("cluster_ocsp"), Ocsp::Off),
+            data_plane_purge_delay: self.seconds("cluster_data_plane_purge_delay"),
+            max_payload: self.count("cluster_max_payload"),
+            use_proxy: self.flag("cluster_use_proxy"),
+            dp_labels: crate::check::labels(self, problems),
+            rpc: self.flag("cluster_rpc"),
+            incremental_sync: self.flag("cluster_incremental_sync"),
+        }
+    }
+
+    fn pair(&self, cert: &str, key: &str) -> TlsPair {
+        TlsPair { cert: self.materials(cert), key: self.materials(key) }
+    }
+
+    fn tls(&self) -> Tls {
+        let client = TlsPair {
+            cert: self.material("client_ssl_cert").into_iter().collect(),
+            key: self.material("client_ssl_cert_key").into_iter().collect(),
+        };
+        Tls {
+            proxy: self.pair("ssl_cert", "ssl_cert_key"),
+            admin: self.pair("admin_ssl_cert", "admin_ssl_cert_key"),
+            status: self.pair("status_ssl_cert", "status_ssl_cert_key"),
+            client: if self.flag("client_ssl") { client } else { TlsPair::default() },
+            protocols: self.string("ssl_protocols").split_whitespace().map(Into::into).collect(),
+            trusted: self.materials("lua_ssl_trusted_certificate"),
+            trust_system: self.list("lua_ssl_trusted_certificate").iter().any(|item| item == "system"),
+            verify_depth: self.count("lua_ssl_verify_depth"),
+        }
+    }
+
+    fn lua(&self) -> Lua {
+        Lua {
+            package_path: self.string("lua_package_path"),
+            package_cpath: self.string("lua_package_cpath"),
+            socket_pool_size: self.count("lua_socket_pool_size"),
+            untrusted_lua: self.string("untrusted_lua"),
+            untrusted_lua_sandbox_requires: self.list("untrusted_lua_sandbox_requires").to_vec(),
+            untrusted_lua_sandbox_environment: self.list("untrusted_lua_sandbox_environment").to_vec(),
+            max_req_headers: self.count("lua_max_req_headers"),
+            max_resp_headers: self.count("lua_max_resp_headers"),
+            max_uri_args: self.count("lua_max_uri_args"),
+            max_post_args: self.count("lua_max_post_args"),
+        }
+    }
+
+    fn dns(&self, problems: &mut Vec<Problem>) -> Dns {
+        let valid_ttl = self.text("dns_valid_ttl").and_then(|text| match text.parse::<u32>() {
+            Ok(seconds) => Some(Duration::from_secs(seconds.into())),
+            Err(_) => {
+                problems.push(self.problem("dns_valid_ttl", "expected whole seconds"));
+                None
+            }
+        });
+        let resolver = [self.list("dns_resolver"), self.list("resolver_address")];
+        Dns {
+            resolver: resolver.into_iter().find(|list| !list.is_empty()).unwrap_or_default().to_vec(),
+            hostsfile: self.string("dns_hostsfile").into(),
+            order: self.list("dns_order").to_vec(),
+            valid_ttl,
+            stale_ttl: self.seconds("dns_stale_ttl"),
+            cache_size: self.count("dns_cache_size"),
+            not_found_ttl: self.seconds("dns_not_found_ttl"),
+            error_ttl: self.seconds("dns_error_ttl"),
+        }
+    }
+
+    fn tracing(&self, problems: &mut Vec<Problem>) -> Tracing {
+        let old = self.list("opentelemetry_tracing");
+        let chosen = if old.is_empty() { self.list("tracing_instrumentations") } else { old };
+        let rate = self.text("opentelemetry_tracing_sampling_rate").and_then(|text| match text.parse::<f64>() {
+            Ok(rate) if (0.0..=1.0).contains(&rate) => Some(rate),
+            _ => {
+                problems.push(self.problem("opentelemetry_tracing_sampling_rate", "expected a number from 0 to 1"));
+                None
+            }
+        });
+        Tracing {
+            instrumentations: chosen.iter().filter(|item| *item != "off").cloned().collect(),
+            sampling_rate: rate.unwrap_or_else(|| self.number("tracing_sampling_rate")),
+        }
+    }
+
+    fn logs(&self) -> Logs {
+        Logs {
+            proxy_access: self.string("proxy_access_log"),
+            proxy_error: self.string("proxy_error_log"),
+            admin_access: self.string("admin_access_log"),
+            admin_error: self.string("admin_error_log"),
+            status_access: self.string("status_access_log"),
+            status_error: self.string("status_error_log"),
+        }
+    }
+
+    fn real_ip(&self) -> RealIp {
+        RealIp {
+            trusted: self.list("trusted_ips").to_vec(),
+            header: self.string("real_ip_header"),
+            recursive: self.text("real_ip_recursive") == Some("on"),
+        }
+    }
+
+    fn error_templates(&self) -> BTreeMap<&'static str, PathBuf> {
+        let kinds = ["html", "json", "xml", "plain"];
+        let path = |kind: &str| self.text(&format!("error_template_{kind}")).map(PathBuf::from);
+        kinds.into_iter().filter_map(|kind| Some((kind, path(kind)?))).collect()
+    }
+
+    fn limits(&self) -> Limits {
+        let short = self.text("client_max_body_size").is_some();
+        Limits {
+            client_max_body_size: self.bytes(if short {
+                "client_max_body_size"
+            } else {
+                "nginx_http_client_max_body_size"
+            }),
+            client_body_buffer_size: self.bytes("nginx_http_client_body_buffer_size"),
+            admin_max_body_size: self.bytes("nginx_admin_client_max_body_size"),
+        }
+    }
+
+    fn upstream_keepalive(&self) -> UpstreamKeepalive {
+        UpstreamKeepalive {
+            pool_size: self.count("upstream_keepalive_pool_size"),
+            max_requests: self.count("upstream_keepalive_max_requests"),
+            idle_timeout: self.seconds("upstream_keepalive_idle_timeout"),
+        }
+    }
+}
