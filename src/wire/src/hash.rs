@@ -1,5 +1,17 @@
 //! Config hash and part hashes.
+//!
+//! A value is written in a canonical form and digested with MD5; the form and its oddities (it is not injective, long
+//! texts fold) are Kong's, because two control planes must agree on the name of a state.
 
+mod canonical;
+mod number;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use table::{TableHasher, part};
+
+use gwctl_entities::Record;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;

@@ -7,7 +7,9 @@
 pub mod basic_info;
 pub mod cp_link;
 pub mod dp_link;
+pub mod reconfigure;
 
 pub use basic_info::{BasicInfo, BasicInfoError, PluginVersion};
 pub use cp_link::CpLink;
 pub use dp_link::DpLink;
+pub use reconfigure::{Examined, Limits, Reconfigure};

@@ -306,7 +306,10 @@ impl DpLink {
             (State::Dialing { .. } | State::Live { .. }, Input::Lost(reason)) => self.give_up(now, reason),
             (State::Dialing { .. }, Input::Due(Timer::Dial)) => self.give_up(now, Reason::PeerSlow),
 
-            (State::Live { .. }, Input::Due(Timer::Ping)) => self.ping(now),
+            (State::Live { .. }, Input::Due(Timer::Ping)) => {
+                self.forget_failures();
+                self.ping(now);
+            }
             (State::Live { .. }, Input::Due(Timer::Silence)) => self.give_up(now, Reason::PeerSilent),
             (State::Live { .. }, Input::Frame(Frame::Close)) => self.give_up(now, Reason::PeerClosed),
             (State::Live { silent_at, .. }, Input::Frame(frame)) => {
@@ -368,10 +371,7 @@ impl DpLink {
         self.effects.push_back(Effect::Send(Frame::Ping(payload)));
     }
 
-    /// A frame that is no close frame: the control plane lives, so its address is a good one.
     fn take_frame(&mut self, frame: Frame) {
-        self.backoff.reset();
-        self.failed_in_round = 0;
         match frame {
             Frame::Binary(payload) => {
                 self.pending = Some(payload);
@@ -396,6 +396,9 @@ impl DpLink {
 
     fn conclude(&mut self, now: Moment, outcome: Outcome) {
         let Some(connection) = self.applying.take() else { return };
+        if !matches!(outcome, Outcome::Undecodable(_)) && self.is_live() {
+            self.forget_failures();
+        }
         match outcome {
             Outcome::Applied(hash) => {
                 self.hash = hash.clone();
@@ -413,6 +416,13 @@ impl DpLink {
             Outcome::Undecodable(fault) => self.effects.push_back(Effect::Report(Report::Refused { fault })),
         }
         self.apply_pending();
+    }
+
+    /// The control plane proved good: it sent something readable, or kept the link for a whole ping interval. Being
+    /// reached is not enough, or a node that is refused after each upgrade would come back for ever at full pace.
+    fn forget_failures(&mut self) {
+        self.backoff.reset();
+        self.failed_in_round = 0;
     }
 
     fn give_up(&mut self, now: Moment, reason: Reason) {
