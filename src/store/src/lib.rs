@@ -1,9 +1,33 @@
 //! The store: where configuration lives, and the log of how it changed.
 //!
 //! - [`contract`]: [`Store`], the trait every engine implements, and what its calls give back.
+//! - [`lmdb`]: [`LmdbStore`], the embedded engine.
+//! - [`cache`]: [`DataPlaneCache`], what a data plane keeps of its configuration.
+//!
+//! Both keep records and indexes in the same tables by the same code; the store adds rules and the change log.
+#![warn(missing_docs)]
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+pub mod cache;
+mod check;
 pub mod contract;
+mod environment;
+mod fault;
 mod fill;
+mod gate;
+mod index;
+mod keys;
+pub mod lmdb;
+mod log;
+mod reading;
+#[cfg(test)]
+mod suite;
+mod tables;
+mod writing;
 
+pub use cache::{CachedConfiguration, DataPlaneCache, Opening, Portion};
 pub use contract::{Change, Changes, Commit, Delta, HistoryEntry, Origin, Store, Work};
+pub use environment::MapSize;
+pub use fault::StoreError;
 pub use fill::{SystemFill, unix_millis};
+pub use lmdb::{LmdbOptions, LmdbStore};

@@ -1,0 +1,254 @@
+//! The data plane's own copy of its configuration: it starts from it when no control plane answers, and reads
+//! consumers and credentials from it while it runs.
+
+use crate::Delta;
+use crate::environment::{Environment, MapSize, claim};
+use crate::fault::{Fault, StoreError, misuse};
+use crate::lmdb::{Snapshot, millis};
+use crate::reading::schema_of;
+use crate::tables::Tables;
+use gwctl_entities::{EntityError, Page, PageQuery, Read, Record, Registry};
+use gwctl_lifecycle::{Clock, SystemClock};
+use heed::RwTxn;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Setting that holds the hash of the configuration.
+const HASH: &str = "config_hash";
+/// Setting that holds the tag.
+const TAG: &str = "tag";
+
+/// A whole configuration and its hash.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CachedConfiguration {
+    /// The hash by which control plane and data plane compare configurations.
+    pub hash: String,
+    /// The records by entity, ascending by id when they come from the cache.
+    pub records: BTreeMap<String, Vec<Record>>,
+}
+
+/// What [`DataPlaneCache::load`] brings into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Portion {
+    /// Everything.
+    Whole,
+    /// All but consumers and what cannot be without one (credentials, group memberships), which may be millions.
+    WithoutConsumers,
+}
+
+/// What [`DataPlaneCache::open`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opening {
+    /// A configuration, with this hash.
+    Warm(String),
+    /// Nothing yet.
+    Empty,
+    /// Something that could not be used and was thrown away; the text says why.
+    Discarded(String),
+}
+
+/// An LMDB folder with the configuration of one data plane. All calls block, for microseconds where they read.
+pub struct DataPlaneCache {
+    environment: Environment,
+    registry: Arc<Registry>,
+    clock: Arc<dyn Clock>,
+    opening: Opening,
+    writer: Mutex<()>,
+}
+
+impl DataPlaneCache {
+    /// Opens or creates the cache. `tag` names what the content depends on (program and schema version, cluster):
+    /// content with another tag, or damaged content, is thrown away; [`DataPlaneCache::opening`] tells.
+    pub fn open(folder: &Path, registry: Arc<Registry>, tag: &str) -> Result<DataPlaneCache, StoreError> {
+        DataPlaneCache::open_with(folder, registry, tag, MapSize::default(), Arc::new(SystemClock))
+    }
+
+    /// [`DataPlaneCache::open`] with map sizes and clock of one's own.
+    pub fn open_with(
+        folder: &Path,
+        registry: Arc<Registry>,
+        tag: &str,
+        size: MapSize,
+        clock: Arc<dyn Clock>,
+    ) -> Result<DataPlaneCache, StoreError> {
+        let (environment, damage) = open_or_start_over(folder, size, claim(folder)?)?;
+        let opening = damage.map_or(Opening::Empty, Opening::Discarded);
+        let mut cache = DataPlaneCache { environment, registry, clock, opening, writer: Mutex::new(()) };
+        if let Some(opening) = cache.settle(tag)? {
+            cache.opening = opening;
+        }
+        if let Opening::Discarded(reason) = &cache.opening {
+            tracing::warn!(folder = %folder.display(), reason, "the cached configuration cannot be used, starting empty");
+        }
+        Ok(cache)
+    }
+
+    /// Compares the tag; a stranger's content goes.
+    fn settle(&self, tag: &str) -> Result<Option<Opening>, StoreError> {
+        let (stored, hash) = self.reading(|tables, txn| Ok((tables.setting(txn, TAG)?, tables.setting(txn, HASH)?)))?;
+        if stored.as_deref() == Some(tag) {
+            return Ok(hash.map(Opening::Warm));
+        }
+        self.transaction(|tables, txn| {
+            tables.clear_records(txn)?;
+            tables.set_setting(txn, HASH, None)?;
+            tables.set_setting(txn, TAG, Some(tag))
+        })?;
+        Ok(stored.map(|stored| Opening::Discarded(format!("it was written for {stored}, this node is {tag}"))))
+    }
+
+    /// What was found when the cache was opened.
+    pub fn opening(&self) -> &Opening {
+        &self.opening
+    }
+
+    /// Hash of the configuration held, None when there is none.
+    pub fn hash(&self) -> Result<Option<String>, StoreError> {
+        self.reading(|tables, txn| tables.setting(txn, HASH))
+    }
+
+    /// Replaces everything, in one transaction that is on disk when this returns. Gives the time it took.
+    ///
+    /// Rules between records are not checked: the control plane has done so.
+    pub fn apply(&self, configuration: &CachedConfiguration) -> Result<Duration, StoreError> {
+        self.transaction(|tables, txn| {
+            tables.clear_records(txn)?;
+            for (entity, records) in &configuration.records {
+                let schema = schema_of(&self.registry, entity)?;
+                for record in records {
+                    let id = schema.id_of(record).ok_or_else(|| no_id(entity))?;
+                    // The same id twice: the later one counts, and the earlier one's index entries go with it.
+                    let old = tables.record(txn, entity, &id)?;
+                    tables.put(txn, schema, &id, old.as_ref(), Some(record))?;
+                }
+            }
+            tables.set_setting(txn, HASH, Some(&configuration.hash))
+        })
+    }
+
+    /// Brings in changes and the hash they lead to, in one transaction. Gives the time it took.
+    ///
+    /// Of each delta only entity, id and the new record count; the order does not matter.
+    pub fn apply_deltas(&self, hash: &str, deltas: &[Delta]) -> Result<Duration, StoreError> {
+        self.transaction(|tables, txn| {
+            // All removals first: a value may move from one record to another.
+            for delta in deltas {
+                let schema = schema_of(&self.registry, &delta.entity)?;
+                if let Some(old) = tables.record(txn, &delta.entity, &delta.id)? {
+                    tables.put(txn, schema, &delta.id, Some(&old), None)?;
+                }
+            }
+            for delta in deltas {
+                let Some(new) = &delta.new else { continue };
+                tables.put(txn, schema_of(&self.registry, &delta.entity)?, &delta.id, None, Some(new))?;
+            }
+            tables.set_setting(txn, HASH, Some(hash))
+        })
+    }
+
+    /// The configuration held; None when there is none.
+    pub fn load(&self, portion: Portion) -> Result<Option<CachedConfiguration>, StoreError> {
+        let snapshot = Snapshot::new(&self.environment, &self.registry, millis(self.clock.as_ref()))?;
+        let Some(hash) = snapshot.look(|view| view.tables.setting(view.txn, HASH))? else { return Ok(None) };
+        let left_out = match portion {
+            Portion::Whole => BTreeSet::new(),
+            Portion::WithoutConsumers => with_consumers(&self.registry),
+        };
+        let mut records = BTreeMap::new();
+        for schema in self.registry.entities().filter(|schema| !left_out.contains(schema.name.as_str())) {
+            let everything = PageQuery { size: usize::MAX, ..PageQuery::default() };
+            let rows = snapshot.look(|view| view.page(&schema.name, &everything))?.rows;
+            if !rows.is_empty() {
+                records.insert(schema.name.clone(), rows);
+            }
+        }
+        Ok(Some(CachedConfiguration { hash, records }))
+    }
+
+    /// A consistent view for several look-ups. Let it go soon.
+    pub fn read(&self) -> Result<Box<dyn Read + '_>, EntityError> {
+        Ok(Box::new(Snapshot::new(&self.environment, &self.registry, millis(self.clock.as_ref()))?))
+    }
+
+    /// The record with this primary key.
+    pub fn get(&self, entity: &str, id: &str) -> Result<Option<Record>, EntityError> {
+        self.read()?.get(entity, id)
+    }
+
+    /// The record with this value in a unique field, endpoint key or cache key.
+    pub fn get_by(&self, entity: &str, field: &str, value: &str) -> Result<Option<Record>, EntityError> {
+        self.read()?.get_by(entity, field, value)
+    }
+
+    /// The records whose foreign field refers to this id, ascending by their own.
+    pub fn by_parent(&self, entity: &str, field: &str, id: &str) -> Result<Vec<Record>, EntityError> {
+        let parent = Some((field.to_owned(), id.to_owned()));
+        let Page { rows, .. } =
+            self.read()?.page(entity, &PageQuery { size: usize::MAX, parent, ..Default::default() })?;
+        Ok(rows)
+    }
+
+    fn reading<T>(&self, call: impl FnOnce(&Tables, &heed::RoTxn<'_>) -> Result<T, Fault>) -> Result<T, StoreError> {
+        let reading = self.environment.reading()?;
+        call(&self.environment.tables, &reading.txn).map_err(|fault| fault.at(&self.environment.folder))
+    }
+
+    /// Runs one transaction, as often as the map must grow for it.
+    fn transaction(&self, work: impl Fn(&Tables, &mut RwTxn<'_>) -> Result<(), Fault>) -> Result<Duration, StoreError> {
+        let started = Instant::now();
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut txn = self.environment.writing()?;
+            match work(&self.environment.tables, &mut txn).and_then(|()| Ok(txn.commit()?)) {
+                Ok(()) => return Ok(started.elapsed()),
+                Err(fault) if fault.is_outgrown() => self.environment.grow()?,
+                Err(fault) => return Err(fault.at(&self.environment.folder)),
+            }
+        }
+    }
+}
+
+/// Opens the folder; files that no store can be read from are removed and the reason given.
+fn open_or_start_over(folder: &Path, size: MapSize, lock: File) -> Result<(Environment, Option<String>), StoreError> {
+    let spare = lock.try_clone().map_err(|source| StoreError::Io {
+        action: "keep the lock of",
+        path: folder.to_owned(),
+        source,
+    })?;
+    match Environment::open_claimed(folder, size, lock) {
+        Ok(environment) => Ok((environment, None)),
+        Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) => {
+            for name in ["data.mdb", "lock.mdb"] {
+                let path = folder.join(name);
+                match std::fs::remove_file(&path) {
+                    Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(StoreError::Io { action: "remove the damaged file", path, source });
+                    }
+                    _ => {}
+                }
+            }
+            Ok((Environment::open_claimed(folder, size, spare)?, Some(error.to_string())))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Consumers and every entity that must refer to one, directly or through others.
+fn with_consumers(registry: &Registry) -> BTreeSet<&str> {
+    let mut left_out = BTreeSet::from(["consumers"]);
+    // Parents come before children, so one pass suffices.
+    for schema in registry.entities() {
+        let bound = |references: &str| left_out.contains(references);
+        if schema.foreign_keys.iter().any(|foreign| foreign.required && bound(&foreign.references)) {
+            left_out.insert(&schema.name);
+        }
+    }
+    left_out
+}
+
+fn no_id(entity: &str) -> Fault {
+    misuse(format!("record of {entity} without primary key"))
+}

@@ -1,0 +1,191 @@
+//! The folder of a store: its lock, its LMDB environment, and how the map grows.
+
+use crate::fault::{Fault, StoreError};
+use crate::gate::{Gate, Pass};
+use crate::tables::{self, Tables};
+use heed::{Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Number of the layout of [`Tables`]; raised when older programs could not read it.
+const FORMAT: u32 = 1;
+/// Key of the format number in the meta table.
+const FORMAT_KEY: &[u8] = b"format";
+/// Readers at once. A slot takes 64 bytes of the lock file.
+const READERS: u32 = 4096;
+/// How long growing waits for readers to end before the write is refused.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Map sizes are multiples of this, which is a multiple of every page size in use.
+const STEP: usize = 64 * 1024;
+
+/// Sizes of the memory map. Address space only: the file holds no more than what is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MapSize {
+    /// Size at first, in bytes. It doubles whenever it does not suffice.
+    pub initial: usize,
+    /// Size it never exceeds, in bytes.
+    pub limit: usize,
+}
+
+impl Default for MapSize {
+    /// 1 GiB at first, so that few stores ever grow; 256 GiB at most.
+    fn default() -> MapSize {
+        MapSize { initial: 1 << 30, limit: 1 << 38 }
+    }
+}
+
+/// An open folder. One process at a time has it.
+pub(crate) struct Environment {
+    // Fields drop in this order: the environment closes before the folder is free for others.
+    env: Env<WithoutTls>,
+    pub(crate) tables: Tables,
+    gate: Gate,
+    limit: usize,
+    pub(crate) folder: PathBuf,
+    _lock: File,
+}
+
+/// A read transaction and the leave to have one.
+pub(crate) struct Reading<'e> {
+    // Ends before the pass is given back.
+    pub(crate) txn: RoTxn<'e, WithoutTls>,
+    _pass: Pass<'e>,
+}
+
+impl Environment {
+    /// Opens or creates the store in `folder`.
+    pub(crate) fn open(folder: &Path, size: MapSize) -> Result<Environment, StoreError> {
+        let lock = claim(folder)?;
+        Environment::open_claimed(folder, size, lock)
+    }
+
+    /// Opens or creates it under a lock that is held already.
+    pub(crate) fn open_claimed(folder: &Path, size: MapSize, lock: File) -> Result<Environment, StoreError> {
+        let at = |error: heed::Error| Fault::from(error).at(folder);
+        let limit = size.limit.max(STEP);
+        let file = std::fs::metadata(folder.join("data.mdb")).map_or(0, |data| data.len());
+        // Twice the file: then it hardly ever grows while readers are about.
+        let doubled = usize::try_from(file).unwrap_or(usize::MAX).saturating_mul(2);
+        let map = size.initial.max(doubled).min(limit).next_multiple_of(STEP);
+        let env = open_env(folder, map).map_err(at)?;
+        refuse_truncated(&env, folder, file)?;
+        let tables = Tables::open(&env).map_err(at)?;
+        let environment =
+            Environment { env, tables, gate: Gate::default(), limit, folder: folder.to_owned(), _lock: lock };
+        environment.check_format()?;
+        Ok(environment)
+    }
+
+    fn check_format(&self) -> Result<(), StoreError> {
+        let reading = self.reading()?;
+        let at = |error: heed::Error| Fault::from(error).at(&self.folder);
+        let found = self.tables.meta.get(&reading.txn, FORMAT_KEY).map_err(at)?.map(<[u8]>::to_vec);
+        drop(reading);
+        match found {
+            Some(found) if found == FORMAT.to_string().as_bytes() => Ok(()),
+            Some(found) => {
+                let found = String::from_utf8_lossy(&found).into_owned();
+                Err(StoreError::Format { folder: self.folder.clone(), found, known: FORMAT })
+            }
+            None => {
+                let mut txn = self.env.write_txn().map_err(at)?;
+                self.tables.meta.put(&mut txn, FORMAT_KEY, FORMAT.to_string().as_bytes()).map_err(at)?;
+                txn.commit().map_err(at)
+            }
+        }
+    }
+
+    /// Begins to read.
+    pub(crate) fn reading(&self) -> Result<Reading<'_>, StoreError> {
+        let pass = self.gate.enter();
+        let txn = self.env.read_txn().map_err(|error| Fault::from(error).at(&self.folder))?;
+        Ok(Reading { txn, _pass: pass })
+    }
+
+    /// Begins to write; waits for the writer before.
+    pub(crate) fn writing(&self) -> Result<RwTxn<'_>, StoreError> {
+        self.env.write_txn().map_err(|error| Fault::from(error).at(&self.folder))
+    }
+
+    /// Doubles the map. The caller has no transaction open and keeps other writers away.
+    pub(crate) fn grow(&self) -> Result<(), StoreError> {
+        let size = self.env.info().map_size;
+        if size >= self.limit {
+            return Err(StoreError::Full { folder: self.folder.clone(), limit: self.limit });
+        }
+        let new = size.saturating_mul(2).min(self.limit).next_multiple_of(STEP);
+        let _closed = self.gate.close(PATIENCE).map_err(|readers| {
+            let folder = self.folder.clone();
+            StoreError::ReadersOpen { folder, readers }
+        })?;
+        tracing::info!(folder = %self.folder.display(), from = size, to = new, "the store's map grows");
+        resize(&self.env, new).map_err(|error| Fault::from(error).at(&self.folder))
+    }
+
+    /// Size of the map in bytes.
+    #[cfg(test)]
+    pub(crate) fn map_size(&self) -> usize {
+        self.env.info().map_size
+    }
+}
+
+#[expect(unsafe_code, reason = "LMDB maps a file, which Rust cannot vouch for")]
+fn open_env(folder: &Path, map: usize) -> Result<Env<WithoutTls>, heed::Error> {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(map).max_dbs(tables::COUNT).max_readers(READERS);
+    // SAFETY: `claim` keeps every other gwctl from changing the files under the map, the files have mode 600, and no
+    // flag is set that would weaken LMDB's own locking or syncing.
+    unsafe { options.open(folder) }
+}
+
+#[expect(unsafe_code, reason = "LMDB cannot tell by itself that no transaction is open")]
+fn resize(env: &Env<WithoutTls>, size: usize) -> Result<(), heed::Error> {
+    // SAFETY: the only caller has closed the gate, so no read transaction is open or can be begun, and holds the
+    // writer's lock without a transaction.
+    unsafe { env.resize(size) }
+}
+
+/// A file shorter than its own account of itself would end the process (SIGBUS) at the first touch of what is missing.
+fn refuse_truncated(env: &Env<WithoutTls>, folder: &Path, file: u64) -> Result<(), StoreError> {
+    let page = u64::from(env.unnamed_database_stat().page_size);
+    let pages = u64::try_from(env.info().last_page_number).unwrap_or(u64::MAX).saturating_add(1);
+    let needed = pages.saturating_mul(page);
+    if file > 0 && file < needed {
+        let detail = format!("data.mdb is cut short: {file} bytes of {needed}");
+        return Err(StoreError::Damaged { folder: folder.to_owned(), detail });
+    }
+    Ok(())
+}
+
+/// Creates the folder if need be (mode 700) and takes its lock, which ends with the process at the latest.
+pub(crate) fn claim(folder: &Path) -> Result<File, StoreError> {
+    let io = |action, path: &Path, source| StoreError::Io { action, path: path.to_owned(), source };
+    if !folder.is_dir() {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(folder).map_err(|error| io("create the folder", folder, error))?;
+    }
+    let path = folder.join("gwctl.lock");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(&path).map_err(|error| io("open", &path, error))?;
+    if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        if error != rustix::io::Errno::WOULDBLOCK {
+            return Err(io("lock", &path, error.into()));
+        }
+        let mut holder = String::new();
+        let _ = file.read_to_string(&mut holder);
+        let holder = match holder.trim() {
+            "" => "process unknown".to_owned(),
+            id => format!("process {id}"),
+        };
+        return Err(StoreError::InUse { folder: folder.to_owned(), holder });
+    }
+    // The number is for people; the lock holds without it, so a full disk is no reason to refuse here.
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
+    Ok(file)
+}

@@ -1,0 +1,170 @@
+//! What can go wrong with a store, in words for people.
+
+use gwctl_entities::EntityError;
+use heed::MdbError;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Why a store or cache could not be opened or used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The operating system refused a file or folder.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Io {
+        /// What was tried: `create the folder`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// Another process has the folder open for writing.
+    #[error("another gwctl ({holder}) holds {folder}", folder = folder.display())]
+    InUse {
+        /// The folder of the store.
+        folder: PathBuf,
+        /// `process 4711`, or `process unknown`.
+        holder: String,
+    },
+    /// The folder was written by a gwctl with another layout.
+    #[error("{folder} has format {found}, this gwctl reads format {known}", folder = folder.display())]
+    Format {
+        /// The folder of the store.
+        folder: PathBuf,
+        /// The format number found.
+        found: String,
+        /// The format number this program writes.
+        known: u32,
+    },
+    /// The files hold something that no gwctl has written, or only a part of it.
+    #[error("the store in {folder} is damaged: {detail}", folder = folder.display())]
+    Damaged {
+        /// The folder of the store.
+        folder: PathBuf,
+        /// What does not fit.
+        detail: String,
+    },
+    /// The store may not grow any further.
+    #[error("the store in {folder} has reached its limit of {limit} bytes", folder = folder.display())]
+    Full {
+        /// The folder of the store.
+        folder: PathBuf,
+        /// The configured limit.
+        limit: usize,
+    },
+    /// The map must grow but readers do not end.
+    #[error("the store in {folder} cannot grow: {readers} readers are still open", folder = folder.display())]
+    ReadersOpen {
+        /// The folder of the store.
+        folder: PathBuf,
+        /// How many there are.
+        readers: usize,
+    },
+    /// The engine failed in another way.
+    #[error("LMDB failed in {folder}: {source}", folder = folder.display())]
+    Engine {
+        /// The folder of the store.
+        folder: PathBuf,
+        /// The engine's answer.
+        source: heed::Error,
+    },
+    /// A record or call does not fit the schemas.
+    #[error("{0}")]
+    Refused(EntityError),
+}
+
+impl StoreError {
+    /// What to try.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Io { source, .. } => io_hint(source)?.to_owned(),
+            Self::Engine { source: heed::Error::Io(source), .. } => io_hint(source)?.to_owned(),
+            Self::Engine { source: heed::Error::Mdb(MdbError::ReadersFull), .. } => {
+                "too many readers at once; end long reads or restart".to_owned()
+            }
+            Self::InUse { .. } => "stop the other one, or give this node a folder of its own".to_owned(),
+            Self::Format { .. } => "run the gwctl release that wrote it, or import an export of it".to_owned(),
+            Self::Damaged { folder, .. } => {
+                format!("move {} away and restore a backup or import an export", folder.display())
+            }
+            Self::Full { .. } => "raise the limit or trim the history".to_owned(),
+            Self::ReadersOpen { .. } => "try again; a reader must not be held while writing".to_owned(),
+            Self::Engine { .. } | Self::Refused(_) => return None,
+        })
+    }
+}
+
+fn io_hint(error: &std::io::Error) -> Option<&'static str> {
+    match error.kind() {
+        ErrorKind::PermissionDenied => Some("run gwctl as the owner of the folder, or change its owner or mode"),
+        ErrorKind::ReadOnlyFilesystem => Some("choose a folder on a file system that is mounted writable"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            Some("free space on the disk; nothing acknowledged is lost")
+        }
+        ErrorKind::FileTooLarge => Some("raise the file size limit (ulimit -f); nothing acknowledged is lost"),
+        ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Some("a file is in the way; choose another folder"),
+        _ => None,
+    }
+}
+
+impl From<StoreError> for EntityError {
+    fn from(error: StoreError) -> EntityError {
+        match (error.hint(), error) {
+            (_, StoreError::Refused(refusal)) => refusal,
+            (Some(hint), error) => EntityError::Database(format!("{error}; {hint}")),
+            (None, error) => EntityError::Database(error.to_string()),
+        }
+    }
+}
+
+/// A failure inside a transaction, before the folder is named.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// A rule refuses the change.
+    Refused(EntityError),
+    /// The engine failed.
+    Engine(heed::Error),
+    /// Stored bytes make no sense.
+    Damaged(String),
+}
+
+impl Fault {
+    /// The map is too small for what is being written: grow it and start over.
+    pub(crate) fn is_outgrown(&self) -> bool {
+        matches!(self, Self::Engine(heed::Error::Mdb(MdbError::MapFull)))
+    }
+
+    /// Names the folder.
+    pub(crate) fn at(self, folder: &Path) -> StoreError {
+        let folder = folder.to_owned();
+        match self {
+            Self::Refused(error) => StoreError::Refused(error),
+            Self::Damaged(detail) => StoreError::Damaged { folder, detail },
+            Self::Engine(heed::Error::Mdb(
+                kind @ (MdbError::Invalid
+                | MdbError::Corrupted
+                | MdbError::PageNotFound
+                | MdbError::VersionMismatch
+                | MdbError::Incompatible),
+            )) => StoreError::Damaged { folder, detail: kind.to_string() },
+            Self::Engine(source) => StoreError::Engine { folder, source },
+        }
+    }
+}
+
+impl From<heed::Error> for Fault {
+    fn from(error: heed::Error) -> Fault {
+        Fault::Engine(error)
+    }
+}
+
+impl From<EntityError> for Fault {
+    fn from(error: EntityError) -> Fault {
+        Fault::Refused(error)
+    }
+}
+
+/// The caller named something the schemas do not have: a bug above, answered as a failed store.
+pub(crate) fn misuse(text: impl Into<String>) -> Fault {
+    Fault::Refused(EntityError::Database(text.into()))
+}

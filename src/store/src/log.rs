@@ -1,0 +1,134 @@
+//! The change log and the version counter.
+
+use crate::contract::{Change, Changes, Delta, HistoryEntry, Origin};
+use crate::fault::Fault;
+use crate::tables::{Tables, decode, encode};
+use heed::{RoTxn, RwTxn};
+use serde::{Deserialize, Serialize};
+use std::ops::Bound;
+
+/// Key of the version counter in the meta table.
+const VERSION: &[u8] = b"version";
+/// Versions one write forgets at most, so that no single write pays for a log cut short.
+const FORGOTTEN_AT_ONCE: u64 = 4;
+
+/// Heading of a version as stored.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    time_millis: u64,
+    origin: Origin,
+    deltas: usize,
+}
+
+/// Number of the last committed version.
+pub(crate) fn version(txn: &RoTxn<'_>, tables: &Tables) -> Result<u64, Fault> {
+    match tables.meta.get(txn, VERSION)? {
+        None => Ok(0),
+        Some(bytes) => number(bytes),
+    }
+}
+
+fn number(bytes: &[u8]) -> Result<u64, Fault> {
+    let bytes = bytes.first_chunk().ok_or_else(|| Fault::Damaged("version number is cut short".into()))?;
+    Ok(u64::from_be_bytes(*bytes))
+}
+
+/// Writes the next version. `deltas` carry its number already.
+pub(crate) fn append(
+    txn: &mut RwTxn<'_>,
+    tables: &Tables,
+    version: u64,
+    time_millis: u64,
+    origin: &Origin,
+    deltas: &[Delta],
+) -> Result<(), Fault> {
+    let key = version.to_be_bytes();
+    let head = Head { time_millis, origin: origin.clone(), deltas: deltas.len() };
+    tables.heads.put(txn, &key, &encode(&head)?)?;
+    for (number, delta) in (0_u32..).zip(deltas) {
+        tables.deltas.put(txn, &[key.as_slice(), &number.to_be_bytes()].concat(), &encode(delta)?)?;
+    }
+    Ok(tables.meta.put(txn, VERSION, &key)?)
+}
+
+/// The oldest version the changes since which are all there.
+fn oldest(txn: &RoTxn<'_>, tables: &Tables) -> Result<u64, Fault> {
+    match tables.heads.first(txn)? {
+        Some((key, _)) => Ok(number(key)?.saturating_sub(1)),
+        None => version(txn, tables),
+    }
+}
+
+/// See [`crate::Store::changes_since`].
+pub(crate) fn since(txn: &RoTxn<'_>, tables: &Tables, since: u64, limit: usize) -> Result<Changes, Fault> {
+    let oldest = oldest(txn, tables)?;
+    if since < oldest || since > version(txn, tables)? {
+        return Ok(Changes::TooOld { oldest });
+    }
+    let after = since.to_be_bytes();
+    let range = (Bound::Excluded(after.as_slice()), Bound::Unbounded);
+    let mut changes = Vec::new();
+    for entry in tables.heads.range(txn, &range)?.take(limit) {
+        let (key, head) = entry?;
+        changes.push(read(txn, tables, number(key)?, head)?);
+    }
+    Ok(Changes::Deltas(changes))
+}
+
+/// One version; None when the log does not hold it.
+pub(crate) fn change(txn: &RoTxn<'_>, tables: &Tables, version: u64) -> Result<Option<Change>, Fault> {
+    match tables.heads.get(txn, &version.to_be_bytes())? {
+        Some(head) => read(txn, tables, version, head).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn read(txn: &RoTxn<'_>, tables: &Tables, version: u64, head: &[u8]) -> Result<Change, Fault> {
+    let head: Head = decode("heading of a version", head)?;
+    let mut deltas: Vec<Delta> = Vec::with_capacity(head.deltas);
+    for entry in tables.deltas.prefix_iter(txn, &version.to_be_bytes())? {
+        deltas.push(decode("delta", entry?.1)?);
+    }
+    if deltas.len() != head.deltas {
+        let (expected, found) = (head.deltas, deltas.len());
+        return Err(Fault::Damaged(format!("version {version} has {found} deltas in place of {expected}")));
+    }
+    Ok(Change { version, time_millis: head.time_millis, origin: head.origin, deltas: deltas.into() })
+}
+
+/// See [`crate::Store::history`].
+pub(crate) fn history(
+    txn: &RoTxn<'_>,
+    tables: &Tables,
+    before: Option<u64>,
+    limit: usize,
+) -> Result<Vec<HistoryEntry>, Fault> {
+    let end = before.unwrap_or(u64::MAX).to_be_bytes();
+    let range = (Bound::Unbounded, Bound::Excluded(end.as_slice()));
+    let mut entries = Vec::new();
+    for entry in tables.heads.rev_range(txn, &range)?.take(limit) {
+        let (key, head) = entry?;
+        let head: Head = decode("heading of a version", head)?;
+        let (time_millis, origin, deltas) = (head.time_millis, head.origin, head.deltas);
+        entries.push(HistoryEntry { version: number(key)?, time_millis, origin, deltas });
+    }
+    Ok(entries)
+}
+
+/// Forgets the oldest versions until `keep` are left, at most `limit` of them; how many it forgot.
+pub(crate) fn trim(txn: &mut RwTxn<'_>, tables: &Tables, keep: u64, limit: u64) -> Result<u64, Fault> {
+    let surplus = tables.heads.len(txn)?.saturating_sub(keep).min(limit);
+    for _ in 0..surplus {
+        let Some((key, _)) = tables.heads.first(txn)? else { break };
+        let version = number(key)?;
+        tables.heads.delete(txn, &version.to_be_bytes())?;
+        let (first, end) = (version.to_be_bytes(), version.saturating_add(1).to_be_bytes());
+        tables.deltas.delete_range(txn, &(Bound::Included(first.as_slice()), Bound::Excluded(end.as_slice())))?;
+    }
+    Ok(surplus)
+}
+
+/// What every write forgets in passing.
+pub(crate) fn trim_in_passing(txn: &mut RwTxn<'_>, tables: &Tables, keep: u64) -> Result<(), Fault> {
+    trim(txn, tables, keep.max(1), FORGOTTEN_AT_ONCE).map(drop)
+}

@@ -1,0 +1,165 @@
+//! The LMDB databases of a store: few, each with composite keys.
+
+use crate::fault::Fault;
+use crate::index::Entries;
+use crate::keys;
+use gwctl_entities::{EntitySchema, Record};
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, RoTxn, RwTxn, WithoutTls};
+
+/// A database of bytes.
+pub(crate) type Table = Database<'static, Bytes, Bytes>;
+
+/// How many databases an environment holds.
+pub(crate) const COUNT: u32 = 8;
+
+/// Every database. Those of records and indexes are the same in the store and in the data plane's cache.
+#[derive(Clone)]
+pub(crate) struct Tables {
+    /// entity, id: the record as JSON.
+    pub(crate) records: Table,
+    /// entity, field, value: the id.
+    pub(crate) unique: Table,
+    /// entity, field, parent id, id: the id.
+    pub(crate) references: Table,
+    /// entity, tag, id: the id.
+    pub(crate) tags: Table,
+    /// Unix millisecond of expiry (8 bytes big-endian), entity, id: entity NUL id.
+    pub(crate) expiry: Table,
+    /// version (8 bytes big-endian): heading of the version as JSON.
+    pub(crate) heads: Table,
+    /// version (8 bytes big-endian), number (4 bytes big-endian): delta as JSON.
+    pub(crate) deltas: Table,
+    /// Version, format and settings.
+    pub(crate) meta: Table,
+}
+
+impl Tables {
+    /// Opens the databases, creating those that are missing.
+    pub(crate) fn open(env: &Env<WithoutTls>) -> Result<Tables, heed::Error> {
+        let txn = env.write_txn()?;
+        let opened = env.create_databases_and_commit(txn, |opener, txn| {
+            let mut table = |name| opener.create_database::<Bytes, Bytes>(txn, Some(name));
+            let tables = [
+                table("records")?,
+                table("unique")?,
+                table("references")?,
+                table("tags")?,
+                table("expiry")?,
+                table("heads")?,
+                table("deltas")?,
+                table("meta")?,
+            ];
+            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(tables))
+        })?;
+        let [records, unique, references, tags, expiry, heads, deltas, meta] = opened.unwrap_commit();
+        Ok(Tables { records, unique, references, tags, expiry, heads, deltas, meta })
+    }
+
+    /// Empties records and indexes; log and settings stay.
+    pub(crate) fn clear_records(&self, txn: &mut RwTxn<'_>) -> Result<(), heed::Error> {
+        for table in self.of_records() {
+            table.clear(txn)?;
+        }
+        Ok(())
+    }
+
+    /// The databases of records and indexes.
+    pub(crate) fn of_records(&self) -> [&Table; 5] {
+        [&self.records, &self.unique, &self.references, &self.tags, &self.expiry]
+    }
+
+    /// Writes, replaces or removes one record with all its index entries. Checks no rule.
+    pub(crate) fn put(
+        &self,
+        txn: &mut RwTxn<'_>,
+        schema: &EntitySchema,
+        id: &str,
+        old: Option<&Record>,
+        new: Option<&Record>,
+    ) -> Result<(), Fault> {
+        let before = old.map(|record| Entries::of(schema, id, record)).unwrap_or_default();
+        let after = new.map(|record| Entries::of(schema, id, record)).unwrap_or_default();
+        let place = keys::key(&[&schema.name, id]);
+        match new {
+            Some(record) => self.records.put(txn, &place, &encode(record)?)?,
+            None => {
+                self.records.delete(txn, &place)?;
+            }
+        }
+        let pairs = [
+            (&self.unique, before.unique_keys(), after.unique_keys()),
+            (&self.references, before.references, after.references),
+            (&self.tags, before.tags, after.tags),
+        ];
+        for (table, before, after) in pairs {
+            for key in before.difference(&after) {
+                table.delete(txn, key)?;
+            }
+            for key in after.difference(&before) {
+                table.put(txn, key, id.as_bytes())?;
+            }
+        }
+        if before.expiry != after.expiry {
+            if let Some(key) = before.expiry {
+                self.expiry.delete(txn, &key)?;
+            }
+            if let Some(key) = after.expiry {
+                self.expiry.put(txn, &key, &place_text(&schema.name, id))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A value kept outside the configuration.
+    pub(crate) fn setting(&self, txn: &RoTxn<'_>, name: &str) -> Result<Option<String>, Fault> {
+        Ok(self.meta.get(txn, &keys::key(&["setting", name]))?.map(text).transpose()?.map(str::to_owned))
+    }
+
+    /// Sets or removes such a value.
+    pub(crate) fn set_setting(&self, txn: &mut RwTxn<'_>, name: &str, value: Option<&str>) -> Result<(), Fault> {
+        let key = keys::key(&["setting", name]);
+        match value {
+            Some(value) => self.meta.put(txn, &key, value.as_bytes())?,
+            None => {
+                self.meta.delete(txn, &key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The stored record, expired or not.
+    pub(crate) fn record(&self, txn: &RoTxn<'_>, entity: &str, id: &str) -> Result<Option<Record>, Fault> {
+        self.records.get(txn, &keys::key(&[entity, id]))?.map(|bytes| decode(entity, bytes)).transpose()
+    }
+}
+
+/// Value of the expiry table.
+pub(crate) fn place_text(entity: &str, id: &str) -> Vec<u8> {
+    [entity.as_bytes(), b"\0", id.as_bytes()].concat()
+}
+
+/// The reverse of [`place_text`].
+pub(crate) fn place_of(bytes: &[u8]) -> Result<(String, String), Fault> {
+    let text = text(bytes)?;
+    let (entity, id) = text.split_once('\0').ok_or_else(|| Fault::Damaged("expiry entry without an id".into()))?;
+    Ok((entity.to_owned(), id.to_owned()))
+}
+
+/// Bytes of a table that hold a text.
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, Fault> {
+    std::str::from_utf8(bytes).map_err(|_| Fault::Damaged("index entry is no text".into()))
+}
+
+/// A value as it is stored.
+pub(crate) fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, Fault> {
+    serde_json::to_vec(value).map_err(|error| Fault::Damaged(format!("value cannot be written as JSON: {error}")))
+}
+
+/// A stored value. The error names the place and position, never the content.
+pub(crate) fn decode<T: serde::de::DeserializeOwned>(place: &str, bytes: &[u8]) -> Result<T, Fault> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        Fault::Damaged(format!("{place}: unreadable JSON at line {line} column {column}"))
+    })
+}
