@@ -20,7 +20,7 @@ pub mod render;
 pub mod text;
 pub mod yaml;
 
-pub use answer::{EMPTY_HASH, config_answer, export_document, export_text, object_hash, text_hash};
+pub use answer::{EMPTY_HASH, config_answer, export_document, export_text, md5_of, object_hash, text_hash};
 pub use load::{Existing, LoadOptions, Loaded, Mode, Table, load};
 pub use plan::{Action, Change, DiffOptions, Operation, Plan, diff, plan};
 pub use text::{Limits, TextError, TextForm, parse};

@@ -1,7 +1,24 @@
 //! A document to records.
 
-use gwctl_entities::{EntityError, Fill, Record, Registry, Value};
-use std::collections::{BTreeMap, HashMap};
+mod errors;
+pub(crate) mod existing;
+pub(crate) mod facts;
+mod links;
+mod process;
+mod version;
+mod walk;
+
+pub use existing::Existing;
+
+use crate::text::refused;
+use errors::refusal;
+use facts::Facts;
+use gwctl_entities::{DEFAULT_WORKSPACE, EntityError, Fill, Map, Record, Registry, Value};
+use links::{dangling_errors, duplicates, late_duplicates};
+use process::Process;
+use serde_json::json;
+use std::collections::BTreeMap;
+use walk::Walk;
 
 /// What a document is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,16 +42,10 @@ pub struct LoadOptions<'a> {
     pub existing: Option<&'a Existing>,
 }
 
-/// Ids of stored records by what identifies them (name, username, place ...).
-#[derive(Debug, Clone, Default)]
-pub struct Existing {
-    pub(crate) ids: HashMap<String, String>,
-}
-
-impl Existing {
-    /// Indexes stored records by name (endpoint key, other unique fields) and by place (cache key).
-    pub fn new(_registry: &Registry, _tables: &[Table]) -> Existing {
-        Existing::default()
+impl LoadOptions<'_> {
+    /// Options of a mode: error tree, no stored records.
+    pub fn of(mode: Mode) -> LoadOptions<'static> {
+        LoadOptions { mode, flatten_errors: false, existing: None }
     }
 }
 
@@ -54,8 +65,12 @@ pub struct Loaded {
     pub tables: Vec<Table>,
     /// Id of the default workspace.
     pub default_workspace: String,
+    /// `_transform`: false when the values are stored ones already.
+    pub transform: bool,
     /// Per entity and id the values that differ from the stored ones because they were transformed.
     pub(crate) as_written: BTreeMap<(String, String), Record>,
+    /// Ids of the server names nested in a certificate.
+    pub(crate) nested_names: BTreeMap<String, Vec<String>>,
 }
 
 impl Loaded {
@@ -70,13 +85,77 @@ impl Loaded {
     }
 }
 
-/// Reads a document: placement, references, ids, defaults, validation, uniqueness. All mistakes at once
-/// ([`EntityError::InvalidDeclarative`]).
+/// Reads a document: placement, references, ids, defaults, validation, uniqueness.
+///
+/// All mistakes at once in [`EntityError::InvalidDeclarative`]: first those of structure and fields; only without
+/// such ones those of references, then those of uniqueness. Cost: linear in the number of records.
 pub fn load(
-    _registry: &Registry,
-    _document: Value,
-    _options: &LoadOptions<'_>,
-    _fill: &mut dyn Fill,
+    registry: &Registry,
+    document: Value,
+    options: &LoadOptions<'_>,
+    fill: &mut dyn Fill,
 ) -> Result<Loaded, EntityError> {
-    Err(EntityError::Bare { status: 501, message: "not built yet".to_owned() })
+    let Value::Object(mut document) = document else {
+        return Err(refused("expected an object"));
+    };
+    let facts = Facts::new(registry);
+    let mut faults = Map::new();
+    let head = version::head(&mut document, &mut faults);
+    if head.old_paths {
+        version::convert_paths(&mut document);
+    }
+    let mut walk = Walk::document(&facts, &mut document);
+    for (member, value) in document {
+        if !(options.mode == Mode::DataPlane && value.is_null()) {
+            walk.faults.insert(member, Value::from("unknown field"));
+        }
+    }
+    walk.faults.extend(faults);
+
+    let mut process = Process::new(registry, &facts, options, head.transform);
+    process.run(&mut walk, fill);
+    if !walk.faults.is_empty() || walk.items.iter().any(|item| !item.fault.is_none()) {
+        process.add_parent_errors(&mut walk);
+        return Err(refusal(&facts, &mut walk, options.flatten_errors));
+    }
+    let dangling = dangling_errors(&facts, &walk, &process.dangling);
+    refuse(dangling, options)?;
+    refuse(duplicates(&facts, &walk, &process.records), options)?;
+    refuse(late_duplicates(&facts, &walk, &process.records), options)?;
+    let mut loaded = process.finish(&walk);
+    if options.mode != Mode::Partial {
+        add_workspace(registry, &mut loaded, fill)?;
+    }
+    Ok(loaded)
+}
+
+/// Errors found after validation. In the flattened form those keyed by name are lost, as in Kong; those of a place
+/// in a list stay as they are.
+fn refuse(fields: Map<String, Value>, options: &LoadOptions<'_>) -> Result<(), EntityError> {
+    if fields.is_empty() {
+        return Ok(());
+    }
+    if !options.flatten_errors {
+        return Err(EntityError::InvalidDeclarative { fields, flattened: None });
+    }
+    let fields = fields.into_iter().filter(|(_, errors)| errors.is_array()).collect();
+    Err(EntityError::InvalidDeclarative { fields, flattened: Some(Vec::new()) })
+}
+
+/// Names the default workspace, and adds its record when the document has none.
+fn add_workspace(registry: &Registry, loaded: &mut Loaded, fill: &mut dyn Fill) -> Result<(), EntityError> {
+    let named = |record: &&Record| record.get("name").and_then(Value::as_str) == Some("default");
+    let given = loaded.records("workspaces").iter().find(named).and_then(|record| record.get("id")?.as_str());
+    if let Some(id) = given {
+        loaded.default_workspace = id.to_owned();
+        return Ok(());
+    }
+    loaded.default_workspace = DEFAULT_WORKSPACE.to_owned();
+    let Value::Object(input) = json!({"id": DEFAULT_WORKSPACE, "name": "default"}) else { return Ok(()) };
+    let record = registry.process_insert("workspaces", input, fill, &process::NoRecords)?;
+    match loaded.tables.iter_mut().find(|table| table.entity == "workspaces") {
+        Some(table) => table.records.push(record),
+        None => loaded.tables.insert(0, Table { entity: "workspaces".to_owned(), records: vec![record] }),
+    }
+    Ok(())
 }

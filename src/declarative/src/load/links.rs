@@ -1,0 +1,137 @@
+//! References between records, and what may occur only once.
+
+use super::errors::place;
+use super::facts::{Facts, Kind};
+use super::walk::Walk;
+use gwctl_entities::{Map, Record, Value};
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
+
+/// Records by name and by id, per kind.
+pub(super) struct Index {
+    names: Vec<HashMap<String, String>>,
+    ids: Vec<HashSet<String>>,
+}
+
+/// A reference that leads nowhere.
+pub(super) struct Dangling {
+    pub(super) item: usize,
+    pub(super) field: String,
+    pub(super) value: Value,
+    pub(super) target: usize,
+}
+
+impl Index {
+    pub(super) fn new(facts: &Facts<'_>) -> Index {
+        let size = facts.kinds.len();
+        Index { names: vec![HashMap::new(); size], ids: vec![HashSet::new(); size] }
+    }
+
+    /// Adds a record with its final id.
+    pub(super) fn add(&mut self, kind: usize, name: Option<String>, id: &str) {
+        if let Some(name) = name {
+            self.names[kind].entry(name).or_insert_with(|| id.to_owned());
+        }
+        self.ids[kind].insert(id.to_owned());
+    }
+
+    /// The id behind a name or id.
+    pub(super) fn find(&self, kind: usize, text: &str) -> Option<&str> {
+        self.names[kind].get(text).map(String::as_str).or_else(|| self.find_id(kind, text))
+    }
+
+    /// The id, when a record has it.
+    pub(super) fn find_id(&self, kind: usize, id: &str) -> Option<&str> {
+        self.ids[kind].get(id).map(String::as_str)
+    }
+}
+
+/// The error of a reference to nothing.
+pub(super) fn dangling_text(facts: &Facts<'_>, dangling: &Dangling) -> String {
+    let value = match &dangling.value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    format!(
+        "invalid reference '{}: {value}' (no such entry in '{}')",
+        dangling.field,
+        facts.kinds[dangling.target].name()
+    )
+}
+
+/// Errors of references to nothing: by the name of the record, else by its id, else by its place.
+pub(super) fn dangling_errors(facts: &Facts<'_>, walk: &Walk<'_>, all: &[Dangling]) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for dangling in all {
+        let item = &walk.items[dangling.item];
+        let kind = &facts.kinds[item.kind];
+        let given = || item.input.get("id").and_then(Value::as_str).map(str::to_owned);
+        let name = kind.named.then(|| kind.endpoint_value(&item.input)).flatten();
+        let at = name.or_else(given).unwrap_or_else(|| (item.position + 1).to_string());
+        let records = fields.entry(kind.name()).or_insert_with(|| json!({}));
+        if let Some(records) = records.as_object_mut()
+            && let Some(list) = records.entry(at).or_insert_with(|| json!([])).as_array_mut()
+        {
+            list.push(Value::String(dangling_text(facts, dangling)));
+        }
+    }
+    fields
+}
+
+/// Errors of names and primary keys that occur twice, by place in the list they stand in.
+pub(super) fn duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Map<String, Value> {
+    let mut seen: HashSet<(usize, &str, String)> = HashSet::with_capacity(walk.order.len() * 2);
+    let mut fields = Map::new();
+    for &index in &walk.order {
+        let (item, Some(record)) = (&walk.items[index], &records[index]) else { continue };
+        let kind = &facts.kinds[item.kind];
+        let name = kind.named.then(|| kind.endpoint_value(record)).flatten();
+        let key = kind.schema.id_of(record);
+        let twice = match (name, key) {
+            (Some(name), _) if !seen.insert((item.kind, "name", name.clone())) => {
+                Some(twice_text(kind, kind.schema.endpoint_key.as_deref().unwrap_or("name"), &name))
+            }
+            (_, Some(key)) if !seen.insert((item.kind, "key", key.clone())) => {
+                Some(twice_text(kind, "primary key", &key))
+            }
+            _ => None,
+        };
+        if let Some(text) = twice {
+            place(&mut fields, kind.name(), item.position, Value::String(text));
+        }
+    }
+    fields
+}
+
+/// Errors of other unique fields that occur twice, by name (else id) of the record.
+pub(super) fn late_duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Map<String, Value> {
+    let mut seen: HashSet<(usize, &str, String)> = HashSet::new();
+    let mut fields = Map::new();
+    for &index in &walk.order {
+        let (item, Some(record)) = (&walk.items[index], &records[index]) else { continue };
+        let kind = &facts.kinds[item.kind];
+        for unique in &kind.schema.unique_fields {
+            let Some(value) = unique_text(record.get(&unique.field)) else { continue };
+            if seen.insert((item.kind, &unique.field, value.clone())) {
+                continue;
+            }
+            let text = twice_text(kind, &unique.field, &value);
+            let at = kind.endpoint_value(record).or_else(|| kind.schema.id_of(record)).unwrap_or_default();
+            fields.entry(kind.name()).or_insert_with(|| json!({}))[at] = Value::String(text);
+        }
+    }
+    fields
+}
+
+fn unique_text(value: Option<&Value>) -> Option<String> {
+    match value? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Object(foreign) => foreign.get("id").and_then(Value::as_str).map(str::to_owned),
+        _ => None,
+    }
+}
+
+fn twice_text(kind: &Kind<'_>, field: &str, value: &str) -> String {
+    format!("uniqueness violation: '{}' entity with {field} set to '{value}' already declared", kind.name())
+}

@@ -1,0 +1,300 @@
+//! One item after the other, parents first: references, id, validation.
+
+use super::existing::Existing;
+use super::facts::{Facts, Kind};
+use super::links::{Dangling, Index, dangling_text};
+use super::walk::{Fault, Item, Walk};
+use super::{LoadOptions, Loaded, Mode, Table};
+use gwctl_entities::{EntityError, Fill, Map, Page, PageQuery, Read, Record, Registry, Value};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Stands for a reference that leads nowhere while the other fields are validated.
+const NOWHERE: &str = "00000000-0000-4000-8000-000000000000";
+
+/// A store without records: references are resolved in the document, before the engine sees them.
+pub(super) struct NoRecords;
+
+impl Read for NoRecords {
+    fn version(&self) -> u64 {
+        0
+    }
+    fn get(&self, _entity: &str, _id: &str) -> Result<Option<Record>, EntityError> {
+        Ok(None)
+    }
+    fn get_by(&self, _entity: &str, _field: &str, _value: &str) -> Result<Option<Record>, EntityError> {
+        Ok(None)
+    }
+    fn page(&self, _entity: &str, _query: &PageQuery) -> Result<Page, EntityError> {
+        Ok(Page::default())
+    }
+}
+
+pub(super) struct Process<'a, 'r> {
+    registry: &'r Registry,
+    facts: &'a Facts<'r>,
+    mode: Mode,
+    transform: bool,
+    existing: Option<&'a Existing>,
+    index: Index,
+    /// Final ids by item.
+    ids: Vec<Option<String>>,
+    /// Validated records by item.
+    pub(super) records: Vec<Option<Record>>,
+    pub(super) dangling: Vec<Dangling>,
+    /// Foreign fields given in nested items: tolerated as long as nothing else is wrong.
+    given_nested: Vec<(usize, &'r str)>,
+    as_written: BTreeMap<(String, String), Record>,
+}
+
+impl<'a, 'r> Process<'a, 'r> {
+    pub(super) fn new(
+        registry: &'r Registry,
+        facts: &'a Facts<'r>,
+        options: &LoadOptions<'a>,
+        transform: bool,
+    ) -> Process<'a, 'r> {
+        Process {
+            registry,
+            facts,
+            mode: options.mode,
+            transform,
+            existing: options.existing,
+            index: Index::new(facts),
+            ids: Vec::new(),
+            records: Vec::new(),
+            dangling: Vec::new(),
+            given_nested: Vec::new(),
+            as_written: BTreeMap::new(),
+        }
+    }
+
+    /// Validates every item; errors go to the items.
+    pub(super) fn run(&mut self, walk: &mut Walk<'r>, fill: &mut dyn Fill) {
+        self.ids = vec![None; walk.items.len()];
+        self.records = vec![None; walk.items.len()];
+        let mut by_kind: Vec<Vec<usize>> = vec![Vec::new(); self.facts.kinds.len()];
+        for (index, item) in walk.items.iter().enumerate() {
+            if !matches!(item.fault, Fault::Whole(_)) {
+                by_kind[item.kind].push(index);
+            }
+        }
+        for index in by_kind.into_iter().flatten() {
+            self.item(index, &mut walk.items[index], fill);
+        }
+    }
+
+    fn item(&mut self, index: usize, item: &mut Item<'r>, fill: &mut dyn Fill) {
+        let kind = &self.facts.kinds[item.kind];
+        let mut input = item.input.clone();
+        let refused = self.references(index, item, &mut input);
+        let link = item.parent.and_then(|(parent, link)| Some((link, self.ids[parent].clone()?)));
+        let generated = kind.lacks_id(&item.input);
+        if generated {
+            let parent = link.as_ref().map(|(link, id)| (*link, id.as_str()));
+            let id = kind.stable_id(&item.input, parent).unwrap_or_else(|| fill.uuid());
+            input.insert("id".to_owned(), Value::String(id));
+        }
+        let mut id = kind.schema.id_of(&input);
+        match self.validate(kind, input, link.as_ref(), fill) {
+            Ok(mut record) => {
+                if generated && let Some(known) = self.existing.and_then(|existing| existing.find(kind.schema, &record))
+                {
+                    record.insert("id".to_owned(), Value::from(known));
+                    id = Some(known.to_owned());
+                }
+                self.keep_written(kind, item, &mut record);
+                self.records[index] = Some(record);
+            }
+            Err(fields) => item.fault.fields().extend(fields),
+        }
+        if !refused.is_empty() {
+            item.fault.fields().extend(refused);
+        }
+        if let Some(id) = &id {
+            self.index.add(item.kind, kind.endpoint_value(&item.input), id);
+        }
+        self.ids[index] = id;
+    }
+
+    /// Turns foreign fields into `{"id": ...}`. Answers the errors of those that cannot be one.
+    fn references(&mut self, index: usize, item: &mut Item<'r>, input: &mut Record) -> Map<String, Value> {
+        let mut refused = Map::new();
+        for &(field, target) in &self.facts.kinds[item.kind].foreign {
+            let given = match input.get(field) {
+                None | Some(Value::Null) => continue,
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Object(object)) => match object.get("id") {
+                    Some(Value::String(id)) => id.clone(),
+                    Some(_) => continue,
+                    None => {
+                        refused.insert(field.to_owned(), json!({"id": "missing primary key"}));
+                        input.insert(field.to_owned(), json!({"id": NOWHERE}));
+                        continue;
+                    }
+                },
+                Some(_) => continue,
+            };
+            let value = &item.input[field];
+            if item.parent.is_some() {
+                self.given_nested.push((index, field));
+            }
+            let found = match value {
+                Value::String(text) => self.index.find(target, text),
+                _ => self.index.find_id(target, &given),
+            };
+            match found {
+                Some(id) => drop(input.insert(field.to_owned(), json!({ "id": id }))),
+                None if item.parent.is_some() && value.is_string() => {
+                    refused.insert(field.to_owned(), Value::from("value must be null"));
+                    input.insert(field.to_owned(), json!({"id": NOWHERE}));
+                }
+                None => {
+                    self.dangling.push(Dangling { item: index, field: field.to_owned(), value: value.clone(), target });
+                    if value.is_string() {
+                        input.insert(field.to_owned(), json!({"id": NOWHERE}));
+                    }
+                }
+            }
+        }
+        refused
+    }
+
+    /// The record of an input, or its errors. The link to a nesting parent is shown to the engine only where it must
+    /// be: plugins may be nested where they may not refer to.
+    fn validate(
+        &self,
+        kind: &Kind<'r>,
+        mut input: Record,
+        link: Option<&(&'r str, String)>,
+        fill: &mut dyn Fill,
+    ) -> Result<Record, Map<String, Value>> {
+        let Some((field, id)) = link else { return self.record(kind, input, fill) };
+        let required = kind.schema.schema.field(field).is_some_and(|field| field.required);
+        let linked = json!({ "id": id });
+        let first = if required { Some(linked.clone()) } else { None };
+        let retry = if required { None } else { Some(input.clone()) };
+        match first {
+            Some(linked) => input.insert((*field).to_owned(), linked),
+            None => input.remove(*field),
+        };
+        let record = match (self.record(kind, input, fill), retry) {
+            (Err(_), Some(mut input)) => {
+                input.insert((*field).to_owned(), linked.clone());
+                self.record(kind, input, fill)
+            }
+            (result, _) => result,
+        };
+        record.map(|mut record| {
+            record.insert((*field).to_owned(), linked);
+            record
+        })
+    }
+
+    fn record(&self, kind: &Kind<'r>, mut input: Record, fill: &mut dyn Fill) -> Result<Record, Map<String, Value>> {
+        let stored = self.mode == Mode::DataPlane && !self.transform;
+        if stored {
+            return self.registry.import_row(kind.name(), input, fill).map_err(fields_of);
+        }
+        if self.mode == Mode::DataPlane {
+            input.retain(|name, value| !value.is_null() || kind.schema.schema.field(name).is_some());
+        }
+        let ttl = if kind.schema.ttl { input.remove("ttl") } else { None };
+        let touched = input.get("updated_at").filter(|value| value.is_number()).cloned();
+        let result = self.registry.process_insert(kind.name(), input, fill, &NoRecords).map_err(fields_of);
+        let expiry = match ttl {
+            None | Some(Value::Null) => Ok(Value::Null),
+            Some(ttl) if ttl.as_f64().is_some_and(|seconds| seconds >= 0.0) => Ok(ttl),
+            Some(_) => Err(Map::from_iter([("ttl".to_owned(), Value::from("expected a number"))])),
+        };
+        let mut record = match (result, &expiry) {
+            (Ok(record), _) => record,
+            (Err(mut fields), Err(more)) => {
+                fields.extend(more.clone());
+                return Err(fields);
+            }
+            (Err(fields), Ok(_)) => return Err(fields),
+        };
+        if kind.schema.ttl {
+            record.insert("ttl".to_owned(), expiry?);
+        }
+        if let Some(touched) = touched {
+            record.insert("updated_at".to_owned(), touched);
+        }
+        Ok(record)
+    }
+
+    /// Notes texts the engine transformed; without transformation puts them back. Targets are always stored
+    /// normalised.
+    fn keep_written(&mut self, kind: &Kind<'r>, item: &Item<'r>, record: &mut Record) {
+        if self.mode == Mode::DataPlane {
+            return;
+        }
+        let mut written = Map::new();
+        for (name, value) in &item.input {
+            if name != "id" && value.is_string() && record.get(name).is_some_and(|now| now.is_string() && now != value)
+            {
+                written.insert(name.clone(), value.clone());
+            }
+        }
+        if written.is_empty() {
+            return;
+        }
+        if !self.transform && kind.name() != "targets" {
+            record.extend(written);
+        } else if let Some(id) = kind.schema.id_of(record) {
+            self.as_written.insert((kind.name().to_owned(), id), written);
+        }
+    }
+
+    /// Errors that show only when others are there: foreign fields of nested items, references to nothing, and the
+    /// certificate that nested server names lack while ids are not settled.
+    pub(super) fn add_parent_errors(&self, walk: &mut Walk<'r>) {
+        for dangling in &self.dangling {
+            let text = Value::String(dangling_text(self.facts, dangling));
+            walk.items[dangling.item].fault.fields().insert(dangling.field.clone(), text);
+        }
+        for &(item, field) in &self.given_nested {
+            walk.items[item].fault.fields().insert(field.to_owned(), Value::from("value must be null"));
+        }
+        for item in &mut walk.items {
+            if let Some((_, link)) = item.parent
+                && self.facts.kinds[item.kind].name() == "snis"
+                && !matches!(item.fault, Fault::Whole(_))
+            {
+                item.fault.fields().insert(link.to_owned(), Value::from("required field missing"));
+            }
+        }
+    }
+
+    /// The records as tables.
+    pub(super) fn finish(self, walk: &Walk<'r>) -> Loaded {
+        let mut by_kind: Vec<Vec<Record>> = self.facts.kinds.iter().map(|_| Vec::new()).collect();
+        let mut nested_names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for ((record, item), id) in self.records.into_iter().zip(&walk.items).zip(&self.ids) {
+            if let (Some((parent, _)), Some(id), "snis") = (item.parent, id, self.facts.kinds[item.kind].name())
+                && let Some(certificate) = &self.ids[parent]
+            {
+                nested_names.entry(certificate.clone()).or_default().push(id.clone());
+            }
+            by_kind[item.kind].extend(record);
+        }
+        let tables = self.facts.kinds.iter().zip(by_kind).filter(|(_, records)| !records.is_empty());
+        Loaded {
+            tables: tables.map(|(kind, records)| Table { entity: kind.name().to_owned(), records }).collect(),
+            default_workspace: String::new(),
+            transform: self.transform,
+            as_written: self.as_written,
+            nested_names,
+        }
+    }
+}
+
+/// The error tree of a refusal by the engine.
+fn fields_of(error: EntityError) -> Map<String, Value> {
+    match error {
+        EntityError::SchemaViolation { fields } | EntityError::ForeignKeysUnresolved { fields } => fields,
+        EntityError::InvalidPrimaryKey { key } => key,
+        other => Map::from_iter([("@entity".to_owned(), json!([other.to_string()]))]),
+    }
+}
