@@ -274,3 +274,6 @@ impl Read for Snapshot<'_> {
         Ok(self.look(|view| view.page(entity, query))?)
     }
 }
+
+#[cfg(test)]
+mod tests;
