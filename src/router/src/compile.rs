@@ -1,7 +1,7 @@
 //! A route turned into matchers.
 
 use crate::conditions::{Affix, Conditions, HeaderRule, HeaderValue, HostRule, Target};
-use crate::pattern::{Pattern, Span, path_source};
+use crate::pattern::{Pattern, Span, literal_prefix, path_source};
 use crate::priority::{PathKind, priority};
 use crate::problem::RouteProblem;
 use crate::request::Request;
@@ -17,7 +17,7 @@ const PART_NAMESPACE: Uuid = Uuid::from_u128(0x7f14_5bf9_0dce_4f91_98eb_debb_ce4
 #[derive(Debug)]
 pub(crate) enum PathRule {
     Prefix(Box<str>),
-    Regex { source: Box<str>, pattern: Pattern },
+    Regex { source: Box<str>, literal: Box<str>, pattern: Pattern },
 }
 
 impl PathRule {
@@ -44,6 +44,8 @@ pub(crate) struct Compiled {
     pub(crate) entry: RouteEntry,
     pub(crate) conditions: Conditions,
     pub(crate) parts: Vec<Part>,
+    /// For HTTPS only and with server names: see `Router::find`.
+    pub(crate) yields_plain: bool,
 }
 
 /// One matcher of a route: its paths of one kind.
@@ -75,23 +77,38 @@ impl Compiled {
         if route.expression.is_some() {
             problems.add("expression", "needs router flavor 'expressions'".to_owned());
         }
+        let hosts: Vec<_> = route.hosts.iter().map(|host| HostRule::parse(host)).collect();
         let conditions = Conditions {
+            asks_port: hosts.iter().any(|rule| rule.port.is_some()),
             snis: route.snis.iter().map(|sni| sni_rule(sni)).collect(),
             methods: route.methods.iter().map(|method| method.as_str().into()).collect(),
-            hosts: route.hosts.iter().map(|host| HostRule::parse(host)).collect(),
+            hosts,
             headers: route.headers.iter().map(|(name, values)| header_rule(name, values, &mut problems)).collect(),
         };
         let parts = parts(route, id.unwrap_or_default(), &mut problems);
-        if problems.list.is_empty() { Ok(Compiled { entry, conditions, parts }) } else { Err(problems.list) }
+        let has = |name: &str| route.protocols.iter().any(|protocol| protocol == name);
+        let yields_plain = !route.snis.is_empty() && has("https") && !has("http");
+        if problems.list.is_empty() {
+            Ok(Compiled { entry, conditions, parts, yields_plain })
+        } else {
+            Err(problems.list)
+        }
     }
 
     /// Whether the request meets everything but the path.
+    #[cfg(test)]
     pub(crate) fn meets(&self, request: &Request<'_>, target: Target<'_>) -> bool {
+        self.conditions.match_host(target) && self.meets_beyond_host(request)
+    }
+
+    /// The same for a request whose host is known to fit a host rule of this route, the port aside.
+    pub(crate) fn meets_in_tree(&self, request: &Request<'_>, target: Target<'_>) -> bool {
+        (!self.conditions.asks_port || self.conditions.match_host(target)) && self.meets_beyond_host(request)
+    }
+
+    fn meets_beyond_host(&self, request: &Request<'_>) -> bool {
         let conditions = &self.conditions;
-        conditions.match_method(request)
-            && conditions.match_host(target)
-            && conditions.match_sni(request)
-            && conditions.match_headers(request)
+        conditions.match_method(request) && conditions.match_sni(request) && conditions.match_headers(request)
     }
 }
 
@@ -148,7 +165,14 @@ fn parts(route: &Route, id: Uuid, problems: &mut Problems) -> Vec<Part> {
             Some(source) => {
                 let pattern = Pattern::compile(&path_source(source)).map_err(bad_regex);
                 let pattern = problems.keep(&format!("paths[{index}]"), pattern);
-                (PathKind::Regex, pattern.map(|pattern| PathRule::Regex { source: source.into(), pattern }))
+                (
+                    PathKind::Regex,
+                    pattern.map(|pattern| PathRule::Regex {
+                        source: source.into(),
+                        literal: literal_prefix(source).into(),
+                        pattern,
+                    }),
+                )
             }
         };
         match groups.iter_mut().find(|(known, _)| *known == kind) {

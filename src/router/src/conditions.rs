@@ -24,7 +24,7 @@ impl Affix {
         }
     }
 
-    fn matches(&self, name: &str) -> bool {
+    pub(crate) fn matches(&self, name: &str) -> bool {
         match self {
             Affix::Exact(whole) => **whole == *name,
             Affix::Suffix(suffix) => name.ends_with(&**suffix),
@@ -37,7 +37,7 @@ impl Affix {
 #[derive(Debug)]
 pub(crate) struct HostRule {
     pub(crate) name: Affix,
-    port: Option<u32>,
+    pub(crate) port: Option<u32>,
 }
 
 impl HostRule {
@@ -103,6 +103,8 @@ pub(crate) struct Conditions {
     pub(crate) snis: Vec<Affix>,
     pub(crate) methods: Vec<Box<str>>,
     pub(crate) hosts: Vec<HostRule>,
+    /// Whether any host names a port.
+    pub(crate) asks_port: bool,
     pub(crate) headers: Vec<HeaderRule>,
 }
 

@@ -5,6 +5,7 @@ use crate::conditions::Target;
 use crate::request::Request;
 use crate::router::Router;
 use gwctl_entities::view::Route;
+use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
 
@@ -89,7 +90,8 @@ pub(crate) fn explain<'r>(router: &'r Router, request: &Request<'_>) -> Explanat
             (failed, compiled.parts[best].order, best, compiled)
         })
         .collect();
-    ranked.sort_by_key(|(failed, order, ..)| (failed.is_some(), std::cmp::Reverse(*order)));
+    let yields = |compiled: &Compiled| compiled.yields_plain && !request.https;
+    ranked.sort_by_key(|(failed, order, _, compiled)| (failed.is_some(), yields(compiled), Reverse(*order)));
     let verdicts = ranked.into_iter().enumerate().map(|(index, (failed, order, best, compiled))| Verdict {
         route: &compiled.entry.route,
         path: if failed.is_none() { fitting_path(compiled, best, request) } else { None },

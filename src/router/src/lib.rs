@@ -18,6 +18,7 @@
 mod compile;
 mod conditions;
 mod explain;
+mod index;
 mod matched;
 mod path;
 mod pattern;
@@ -25,6 +26,9 @@ mod priority;
 mod problem;
 mod request;
 mod router;
+#[cfg(test)]
+mod tests;
+mod trie;
 mod upstream;
 
 pub use explain::{Explanation, Field, Outcome, Verdict};

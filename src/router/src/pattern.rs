@@ -88,7 +88,6 @@ pub(crate) fn path_source(path: &str) -> String {
 /// The text that every match of the path expression begins with, as far as it is easily seen.
 ///
 /// May be shorter than the truth, never longer: stops at the first special character and gives up on alternations.
-#[cfg(test)]
 pub(crate) fn literal_prefix(path: &str) -> String {
     let mut prefix = String::new();
     if has_bare_alternation(path) {
@@ -113,7 +112,6 @@ pub(crate) fn literal_prefix(path: &str) -> String {
 }
 
 /// Whether there may be a `|` outside of every group. Counts `|` in classes too, which only costs speed.
-#[cfg(test)]
 fn has_bare_alternation(path: &str) -> bool {
     let mut depth = 0_i32;
     let mut rest = path.chars();
