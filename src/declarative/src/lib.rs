@@ -17,11 +17,12 @@ pub mod answer;
 pub mod load;
 pub mod plan;
 pub mod render;
+mod secret;
 pub mod text;
 pub mod yaml;
 
 pub use answer::{EMPTY_HASH, config_answer, export_document, export_text, md5_of, object_hash, text_hash};
 pub use load::{Existing, LoadOptions, Loaded, Mode, Table, load};
-pub use plan::{Action, Change, DiffOptions, Operation, Plan, diff, plan};
+pub use plan::{Action, Change, DiffOptions, Operation, Parent, Plan, diff, plan};
 pub use text::{Limits, TextError, TextForm, parse};
 pub use yaml::to_yaml;

@@ -1,10 +1,18 @@
 //! The ordered operations that lead from one configuration to another.
 
-use crate::{Loaded, Table};
+mod compare;
+mod order;
+
+pub use order::diff;
+
+use crate::answer::flat;
+use crate::{Existing, LoadOptions, Mode, Table, load};
 use gwctl_entities::{EntityError, Fill, Record, Registry, Value};
+use serde::{Deserialize, Serialize};
 
 /// What an operation does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Action {
     /// `+`: the record is new.
     Create,
@@ -15,7 +23,7 @@ pub enum Action {
 }
 
 /// One field that changes; nested fields are dotted (`config.minute`).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Dotted path.
     pub field: String,
@@ -27,8 +35,19 @@ pub struct Change {
     pub secret: bool,
 }
 
+/// A record that another one hangs below.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Schema name.
+    pub entity: String,
+    /// Id of the record.
+    pub id: String,
+    /// What people call it, else the id.
+    pub name: String,
+}
+
 /// One request to an Admin API.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Operation {
     /// See [`Action`].
     pub action: Action,
@@ -38,33 +57,54 @@ pub struct Operation {
     pub id: String,
     /// What people call it: name, username, target ...; else the id.
     pub name: String,
-    /// Entity, id and name of the record it hangs below, if any.
-    pub parent: Option<(String, String, String)>,
+    /// The record it hangs below, if any.
+    pub parent: Option<Parent>,
     /// Stored record before; None for a create.
     pub before: Option<Record>,
     /// Record after; None for a delete.
     pub after: Option<Record>,
-    /// Fields that change (all of them for a create, none for a delete).
+    /// Fields that change; for a create those that differ from their default, none for a delete.
     pub changes: Vec<Change>,
     /// `PUT` and `DELETE` go to this path (`/services/<id>`, `/consumers/<id>/acls/<id>`).
     pub path: String,
-    /// Where `POST` creates it when the `PUT` answers 404 (targets: `/upstreams/<id>/targets`).
+    /// Where a `POST` of the same body creates it when the `PUT` answers 404 (`/upstreams/<id>/targets`).
     pub post_path: Option<String>,
-    /// Body of the `PUT` (or `POST`): values as written in the file, without timestamps.
+    /// Body of the `PUT` (or `POST`): values as written in the file, `created_at` of the stored record, `ttl` absolute
+    /// (see [`Operation::body`]).
     pub body_for_put: Option<Record>,
+}
+
+impl Operation {
+    /// HTTP method of the request.
+    pub fn method(&self) -> &'static str {
+        if self.action == Action::Delete { "DELETE" } else { "PUT" }
+    }
+
+    /// Body to send at this time: `ttl` as the seconds that remain. None for a delete.
+    pub fn body(&self, now_millis: u64) -> Option<Record> {
+        let mut body = self.body_for_put.clone()?;
+        if let Some(expiry) = body.remove("ttl").as_ref().and_then(Value::as_f64) {
+            #[expect(clippy::cast_precision_loss, reason = "milliseconds of the present are exact in a double")]
+            let remaining = (expiry - now_millis as f64 / 1000.0).max(1.0).ceil();
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, casts saturate")]
+            body.insert("ttl".to_owned(), Value::from(remaining as u64));
+        }
+        Some(body)
+    }
 }
 
 /// What to compare.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DiffOptions {
-    /// Only records that carry all of these tags are touched; records of the file get them.
+    /// Only records that carry all of these tags are deleted; records of the file get them.
     pub select_tags: Vec<String>,
     /// Delete what the file does not name.
     pub prune: bool,
 }
 
-/// Ordered operations: creates and updates parents first, then deletes children first.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Ordered operations: deletes that make room for a record of the same name, creates and updates parents first,
+/// then the other deletes children first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// See [`Operation`].
     pub operations: Vec<Operation>,
@@ -86,18 +126,39 @@ impl Plan {
     }
 }
 
-/// Reads `document` against the stored records (ids of the same names are kept) and compares.
+/// Reads `document` against the stored records and compares.
+///
+/// `current` may be in stored form or as the Admin API shows records. Records of the file without id keep the id of
+/// the stored one with the same name or place; references may lead to stored records. Errors: as [`load()`].
 pub fn plan(
-    _registry: &Registry,
-    _current: &[Table],
-    _document: Value,
-    _options: &DiffOptions,
-    _fill: &mut dyn Fill,
+    registry: &Registry,
+    current: &[Table],
+    document: Value,
+    options: &DiffOptions,
+    fill: &mut dyn Fill,
 ) -> Result<Plan, EntityError> {
-    Ok(Plan::default())
+    let current = settled(registry, current, fill);
+    let existing = Existing::new(registry, &current);
+    let load_options = LoadOptions { mode: Mode::Partial, flatten_errors: false, existing: Some(&existing) };
+    let target = load(registry, document, &load_options, fill)?;
+    Ok(diff(registry, &current, &target, options))
 }
 
-/// Compares stored records with a loaded document by id. Load it with [`crate::Existing`] so that ids are kept.
-pub fn diff(_registry: &Registry, _current: &[Table], _target: &Loaded, _options: &DiffOptions) -> Plan {
-    Plan::default()
+/// Records as the Admin API shows them, brought back to stored form: without echoed deprecated fields, complete.
+/// One that the engine does not accept (of a newer server) stays as it is.
+fn settled(registry: &Registry, tables: &[Table], fill: &mut dyn Fill) -> Vec<Table> {
+    let mut settled = Vec::with_capacity(tables.len());
+    for table in tables {
+        let Some(schema) = registry.entity(&table.entity) else { continue };
+        let mut settle = |record: &Record| {
+            let mut row = flat(schema, record);
+            if table.entity == "certificates" {
+                row.remove("snis");
+            }
+            registry.import_row(&table.entity, row, fill).unwrap_or_else(|_| record.clone())
+        };
+        let records = table.records.iter().map(&mut settle).collect();
+        settled.push(Table { entity: table.entity.clone(), records });
+    }
+    settled
 }

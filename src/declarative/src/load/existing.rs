@@ -18,6 +18,7 @@ impl Existing {
             let Some(schema) = registry.entity(&table.entity) else { continue };
             for record in &table.records {
                 let Some(id) = schema.id_of(record) else { continue };
+                ids.insert(format!("{} id {id}", schema.name), id.clone());
                 for key in keys(schema, record) {
                     ids.entry(key).or_insert_with(|| id.clone());
                 }
@@ -29,6 +30,12 @@ impl Existing {
     /// The id of the stored record with the same key.
     pub(crate) fn find(&self, schema: &EntitySchema, record: &Record) -> Option<&str> {
         keys(schema, record).iter().find_map(|key| self.ids.get(key)).map(String::as_str)
+    }
+
+    /// The id of the stored record a reference names by endpoint key or id.
+    pub(crate) fn refer(&self, schema: &EntitySchema, text: &str) -> Option<&str> {
+        let named = schema.endpoint_key.as_ref().and_then(|key| self.ids.get(&format!("{} {key} {text}", schema.name)));
+        named.or_else(|| self.ids.get(&format!("{} id {text}", schema.name))).map(String::as_str)
     }
 }
 

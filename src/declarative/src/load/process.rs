@@ -143,6 +143,8 @@ impl<'a, 'r> Process<'a, 'r> {
                 Value::String(text) => self.index.find(target, text),
                 _ => self.index.find_id(target, &given),
             };
+            let stored = || self.existing.and_then(|existing| existing.refer(self.facts.kinds[target].schema, &given));
+            let found = found.or_else(stored);
             match found {
                 Some(id) => drop(input.insert(field.to_owned(), json!({ "id": id }))),
                 None if item.parent.is_some() && value.is_string() => {

@@ -1,0 +1,43 @@
+//! Which values must not be shown.
+
+use gwctl_entities::Value;
+use gwctl_entities::schema::Field;
+
+/// Fields that hold secrets whatever their schema says.
+const SECRET_NAMES: [&str; 14] = [
+    "key",
+    "key_alt",
+    "password",
+    "secret",
+    "client_secret",
+    "private_key",
+    "access_token",
+    "refresh_token",
+    "provision_key",
+    "code",
+    "session_id",
+    "jwk",
+    "pem",
+    "aws_secret",
+];
+
+/// Stands for a secret value.
+pub(crate) const MASK: &str = "••••";
+
+/// Whether values of this field are secret: marked so in its schema, or named like one.
+pub(crate) fn is_secret(field: Option<&Field>, path: &str) -> bool {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    let elements = field.and_then(|field| field.elements.as_deref().or(field.values.as_deref()));
+    let marked = |field: &Field| field.encrypted || field.referenceable;
+    field.is_some_and(marked) || elements.is_some_and(marked) || SECRET_NAMES.contains(&name)
+}
+
+/// The value as it may be shown. References to a vault are no secrets.
+pub(crate) fn shown(value: &Value, secret: bool) -> Value {
+    let reference = |text: &str| text.starts_with("{vault://") && text.ends_with('}');
+    match value {
+        Value::String(text) if secret && !reference(text) => Value::from(MASK),
+        Value::Number(_) | Value::Array(_) | Value::Object(_) if secret => Value::from(MASK),
+        _ => value.clone(),
+    }
+}
