@@ -5,7 +5,8 @@
 //!
 //! - [`frame`]: WebSocket frames as data; [`moment`]: time as an argument.
 //! - [`hash`]: config hash and part hashes ([`ConfigHash`], [`Hashes`]), the values a node derives from them.
-//! - [`compat`]: which versions and plugins fit together.
+//! - [`table`]: the configuration table a data plane receives ([`ConfigTable`]); [`export`]: how it is made.
+//! - [`compat`]: which versions and plugins fit together, and the rewrite of the table for older nodes.
 //! - [`backoff`]: when a data plane dials again.
 //! - [`v1`]: full push on `/v1/outlet`: `basic_info`, `reconfigure`, the link machines of both sides.
 
@@ -14,11 +15,14 @@
 
 pub mod backoff;
 pub mod compat;
+pub mod export;
 pub mod frame;
 pub mod hash;
 pub mod moment;
+pub mod table;
 pub mod v1;
 
 pub use frame::Frame;
 pub use hash::{ConfigHash, Hashes};
 pub use moment::Moment;
+pub use table::ConfigTable;

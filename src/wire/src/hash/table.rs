@@ -116,6 +116,18 @@ impl Hashes {
         hasher.finish()
     }
 
+    /// The hash of one of the five parts; None for any other name.
+    pub fn part(&self, entity: &str) -> Option<&ConfigHash> {
+        match entity {
+            "routes" => Some(&self.routes),
+            "services" => Some(&self.services),
+            "plugins" => Some(&self.plugins),
+            "upstreams" => Some(&self.upstreams),
+            "targets" => Some(&self.targets),
+            _ => None,
+        }
+    }
+
     /// Changes when the router must be rebuilt.
     pub fn router(&self) -> ConfigHash {
         if self.routes.is_zero() { ConfigHash::zero() } else { digest_of([&self.services, &self.routes]) }
