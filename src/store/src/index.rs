@@ -67,7 +67,8 @@ fn unique(schema: &EntitySchema, record: &Record) -> Vec<Unique> {
             Some(Unique { key: keys::key(&[entity, &unique.field, &value]), fields: vec![unique.field.clone()] })
         })
         .collect();
-    if let Some(text) = schema.cache_key_of(record) {
+    // A cache key of one field is that field's own uniqueness, by which any number of records may have null.
+    if let Some(text) = schema.cache_key_of(record).filter(|_| schema.cache_key.len() > 1) {
         found.push(Unique { key: keys::key(&[entity, CACHE_KEY, &text]), fields: schema.cache_key.clone() });
     }
     found

@@ -45,6 +45,10 @@ impl<'t> View<'t> {
     /// The visible record with this value in a unique field, endpoint key or cache key.
     pub(crate) fn get_by(&self, entity: &str, field: &str, value: &str) -> Result<Option<Record>, Fault> {
         let schema = schema_of(self.registry, entity)?;
+        if let (CACHE_KEY, [only]) = (field, schema.cache_key.as_slice()) {
+            let value = value.strip_prefix(entity).and_then(|rest| rest.strip_prefix(':'));
+            return value.map_or(Ok(None), |value| self.get_by(entity, only, value));
+        }
         let unique = field == CACHE_KEY || schema.unique_fields.iter().any(|unique| unique.field == field);
         if unique {
             let owner = self.tables.unique.get(self.txn, &keys::key(&[entity, field, value]))?;
