@@ -252,3 +252,6 @@ fn with_consumers(registry: &Registry) -> BTreeSet<&str> {
 fn no_id(entity: &str) -> Fault {
     misuse(format!("record of {entity} without primary key"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -487,7 +487,7 @@ fn tag_pages(store: &dyn Store) {
     let tagged = |number: u64| {
         let tags: Vec<&str> = [(2, "even"), (3, "three"), (5, "five")]
             .iter()
-            .filter(|(by, _)| number % by == 0)
+            .filter(|(by, _)| number.is_multiple_of(*by))
             .map(|(_, tag)| *tag)
             .collect();
         let mut record = service(number, &format!("s{number}"));
