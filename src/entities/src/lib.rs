@@ -12,6 +12,13 @@
 //! - [`fleet`]: the fleet document of `GET /gwctl/fleet`.
 //! - [`view`]: typed structs of records for the request path.
 
+mod engine;
+mod keys;
+mod lua_pattern;
+mod message;
+mod transform;
+mod validators;
+
 pub mod access;
 pub mod error;
 pub mod fill;
@@ -24,10 +31,11 @@ pub use access::{Page, PageQuery, Read, TagFilter, Write};
 pub use error::EntityError;
 pub use fill::Fill;
 pub use registry::{
-    EntitySchema, ForeignKey, NodeKind, OnDelete, PluginSchema, Registry, RegistryOptions, UniqueField,
+    EntitySchema, ForeignKey, NodeKind, OnDelete, PluginSchema, Registry, RegistryOptions, UniqueField, ValidateMode,
 };
 pub use schema::{Field, FieldType, Schema};
 pub use serde_json::{Map, Value};
+pub use transform::normalised_target;
 
 /// One configured thing as stored: field name to value, every schema field present, `null` when unset.
 ///

@@ -2,14 +2,18 @@
 
 mod entity;
 mod plugin;
+mod present;
+mod process;
 
 pub use entity::{EntitySchema, ForeignKey, OnDelete, UniqueField};
 pub use plugin::PluginSchema;
+pub use process::ValidateMode;
 
+use crate::Record;
 use crate::schema::{FileOptions, Schema, SchemaError, entity_files, plugin_files, schema_json, vault_files};
-use crate::{EntityError, Fill, Read, Record};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 /// What kind of node the schemas are for: some enumerations and endpoints depend on it.
@@ -51,6 +55,17 @@ pub struct Registry {
     referenced_by: BTreeMap<String, Vec<(String, ForeignKey)>>,
     plugins: BTreeMap<String, PluginSchema>,
     vaults: BTreeMap<String, Schema>,
+    route_check: Option<RouteCheck>,
+}
+
+/// A check of routes from outside, see [`Registry::set_route_check`].
+#[derive(Clone)]
+struct RouteCheck(Arc<dyn Fn(&Record) -> Result<(), String> + Send + Sync>);
+
+impl fmt::Debug for RouteCheck {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("RouteCheck")
+    }
 }
 
 impl Registry {
@@ -68,6 +83,7 @@ impl Registry {
             referenced_by: BTreeMap::new(),
             plugins: BTreeMap::new(),
             vaults: BTreeMap::new(),
+            route_check: None,
         };
         for file in entity_files() {
             let entity = EntitySchema::from_file(file, file_options)?;
@@ -99,6 +115,11 @@ impl Registry {
             referring.push((entity.name.clone(), key.clone()));
         }
         self.entities.push(entity);
+    }
+
+    /// Has every valid route judged by the router (its expression must compile); the error goes to `@entity`.
+    pub fn set_route_check(&mut self, check: Arc<dyn Fn(&Record) -> Result<(), String> + Send + Sync>) {
+        self.route_check = Some(RouteCheck(check));
     }
 
     fn add_variant(&mut self, entity: &str, name: &str, variant: &Schema) {
@@ -144,47 +165,6 @@ impl Registry {
     /// Version and priority of a plugin as `GET /` shows them.
     pub fn plugin_facts(&self, name: &str) -> Option<(&str, Value)> {
         self.plugins.get(name).map(|plugin| (plugin.version.as_str(), plugin.priority.clone()))
-    }
-
-    /// A new record from client input (POST, and PUT with its id set): shorthands, automatic fields, defaults,
-    /// references by unique field (looked up in `read`), validation, entity checks, transformations. All errors at once.
-    pub fn process_insert(
-        &self,
-        _entity: &str,
-        _input: Record,
-        _fill: &mut dyn Fill,
-        _read: &dyn Read,
-    ) -> Result<Record, EntityError> {
-        unimplemented!()
-    }
-
-    /// PATCH: `input` merged over `stored` by section 5.4 rules, then validated like an insert.
-    pub fn process_update(
-        &self,
-        _entity: &str,
-        _stored: &Record,
-        _input: Record,
-        _fill: &mut dyn Fill,
-        _read: &dyn Read,
-    ) -> Result<Record, EntityError> {
-        unimplemented!()
-    }
-
-    /// What the Admin API shows of a stored record: remaining `ttl`, echoed deprecated fields, no write-only ones.
-    pub fn present(&self, _entity: &str, _stored: &Record, _now_millis: u64) -> Record {
-        unimplemented!()
-    }
-
-    /// The row a v1 data plane is sent: flat foreign ids, absolute `ttl`, deprecated fields beside their replacement.
-    /// Source: cluster protocol, section 3.6.
-    pub fn export_row(&self, _entity: &str, _stored: &Record) -> Record {
-        unimplemented!()
-    }
-
-    /// The reverse of [`Registry::export_row`] for a row received from a control plane: unknown null fields are
-    /// dropped, defaults filled, foreign ids made objects, everything validated.
-    pub fn import_row(&self, _entity: &str, _row: Record, _fill: &mut dyn Fill) -> Result<Record, EntityError> {
-        unimplemented!()
     }
 
     /// Answer of `GET /schemas/{entity}`.

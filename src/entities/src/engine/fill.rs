@@ -1,0 +1,106 @@
+//! Shorthands, automatic fields and defaults, before validation.
+
+use super::{Errors, each_part_mut, shorthand};
+use crate::Fill;
+use crate::schema::{Field, FieldType, Schema};
+use serde_json::{Map, Value};
+
+/// What the fields are filled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A new or replacing record: absent fields get automatic values and defaults.
+    Insert,
+    /// A stored record after a merge: absent members get defaults, nothing is generated.
+    Complete,
+}
+
+/// Expands shorthands at every depth. Failures are collected under the shorthand's name, whatever its depth.
+pub(crate) fn expand_shorthands(schema: &Schema, record: &mut Map<String, Value>, errors: &mut Errors) {
+    for field in schema.shorthands() {
+        shorthand::expand(field, record, errors);
+    }
+    for field in schema.fields() {
+        if let Some(value) = record.get_mut(&field.name) {
+            expand_inside(field, value, errors);
+        }
+    }
+}
+
+fn expand_inside(field: &Field, value: &mut Value, errors: &mut Errors) {
+    if let (Some(schema), Value::Object(record)) = (&field.record, &mut *value) {
+        expand_shorthands(schema, record, errors);
+    }
+    each_part_mut(field, value, |part, value| expand_inside(part, value, errors));
+}
+
+/// Fills absent fields of a record and drops duplicates of sets.
+pub(crate) fn fill_record(schema: &Schema, record: &mut Map<String, Value>, purpose: Purpose, fill: &mut dyn Fill) {
+    for field in schema.fields() {
+        if purpose == Purpose::Insert {
+            automatic(field, record, fill);
+        }
+        if !record.contains_key(&field.name) {
+            let value = absent_value(field, purpose, fill);
+            record.insert(field.name.clone(), value);
+        }
+        if let Some(value) = record.get_mut(&field.name) {
+            fill_value(field, value, purpose, fill);
+        }
+    }
+}
+
+fn fill_value(field: &Field, value: &mut Value, purpose: Purpose, fill: &mut dyn Fill) {
+    if let (Some(schema), Value::Object(record)) = (&field.record, &mut *value) {
+        fill_record(schema, record, purpose, fill);
+    }
+    if let (FieldType::Set, Value::Array(list)) = (field.kind, &mut *value) {
+        drop_duplicates(list);
+    }
+    if let (true, Value::String(text)) = (field.uuid, &mut *value) {
+        text.make_ascii_lowercase();
+    }
+    each_part_mut(field, value, |part, value| fill_value(part, value, purpose, fill));
+}
+
+fn absent_value(field: &Field, purpose: Purpose, fill: &mut dyn Fill) -> Value {
+    if let Some(default) = &field.default {
+        return default.clone();
+    }
+    if field.default_token && purpose == Purpose::Insert {
+        return Value::from(fill.token());
+    }
+    if field.kind == FieldType::Record && field.required && !field.is_abstract {
+        return Value::Object(Map::new());
+    }
+    Value::Null
+}
+
+fn automatic(field: &Field, record: &mut Map<String, Value>, fill: &mut dyn Fill) {
+    if !field.auto {
+        return;
+    }
+    let given = record.get(&field.name);
+    let value = match (field.kind, field.name.as_str()) {
+        (FieldType::String, _) if given.is_some() => return,
+        (FieldType::String, _) if field.uuid => Value::from(fill.uuid()),
+        (FieldType::String, _) => Value::from(fill.token()),
+        (_, "updated_at") => now(field, fill),
+        _ if given.is_none_or(Value::is_null) => now(field, fill),
+        _ => return,
+    };
+    record.insert(field.name.clone(), value);
+}
+
+/// The current time as the field holds it: whole seconds, or seconds with milliseconds for `number` fields.
+pub(crate) fn now(field: &Field, fill: &mut dyn Fill) -> Value {
+    let millis = fill.now_millis();
+    match field.kind {
+        FieldType::Number if millis % 1000 != 0 => Value::from(millis as f64 / 1000.0),
+        _ => Value::from(millis / 1000),
+    }
+}
+
+fn drop_duplicates(list: &mut Vec<Value>) {
+    let mut seen = std::collections::BTreeSet::new();
+    list.retain(|value| seen.insert(value.to_string()));
+}

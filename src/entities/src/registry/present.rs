@@ -1,0 +1,116 @@
+//! Records as others see them: Admin API answers and rows for data planes.
+
+use super::{EntitySchema, Registry};
+use crate::engine::fill::{self, Purpose};
+use crate::engine::validate::Validation;
+use crate::engine::{Errors, normalise_numbers, set_at};
+use crate::schema::{Field, FieldType, Schema};
+use crate::{EntityError, Fill, Record};
+use serde_json::{Map, Value};
+
+impl Registry {
+    /// What the Admin API shows of a stored record: remaining `ttl`, echoed deprecated fields, no write-only ones.
+    pub fn present(&self, entity: &str, stored: &Record, now_millis: u64) -> Record {
+        let mut shown = stored.clone();
+        let Some(entity) = self.entity(entity) else { return shown };
+        echo(entity.schema_of(stored), &mut shown);
+        if entity.ttl {
+            let expiry = stored.get("ttl").and_then(Value::as_u64);
+            let left = expiry.map(|expiry| (expiry * 1000).saturating_sub(now_millis) / 1000);
+            shown.insert("ttl".to_owned(), left.map_or(Value::Null, Value::from));
+        }
+        shown
+    }
+
+    /// The row a v1 data plane is sent: flat foreign ids, absolute `ttl`, deprecated fields beside their replacement.
+    /// Source: cluster protocol, section 3.6.
+    pub fn export_row(&self, entity: &str, stored: &Record) -> Record {
+        let mut row = stored.clone();
+        let Some(entity) = self.entity(entity) else { return row };
+        let schema = entity.schema_of(stored);
+        echo(schema, &mut row);
+        for field in schema.fields() {
+            let value = row.entry(field.name.clone()).or_insert(Value::Null);
+            export_value(field, value);
+        }
+        row
+    }
+
+    /// The reverse of [`Registry::export_row`] for a row received from a control plane: unknown null fields are
+    /// dropped, defaults filled, foreign ids made objects, everything validated.
+    pub fn import_row(&self, entity: &str, mut row: Record, fill: &mut dyn Fill) -> Result<Record, EntityError> {
+        let entity = self.known(entity)?;
+        row.values_mut().for_each(normalise_numbers);
+        row.remove("_comment");
+        row.remove("_ignore");
+        let ttl = if entity.ttl { row.remove("ttl").unwrap_or(Value::Null) } else { Value::Null };
+        drop_unknown_nulls(entity.schema_of(&row), &mut row);
+        let mut errors = Errors::new();
+        fill::expand_shorthands(entity.schema_of(&row), &mut row, &mut errors);
+        if !errors.is_empty() {
+            return Err(EntityError::SchemaViolation { fields: errors });
+        }
+        let updated_at = row.get("updated_at").cloned();
+        fill::fill_record(entity.schema_of(&row), &mut row, Purpose::Insert, fill);
+        if let Some(updated_at) = updated_at {
+            row.insert("updated_at".to_owned(), updated_at);
+        }
+        foreign_objects(entity, &mut row);
+        self.check(entity, &row, Validation { now_seconds: 0, ..self.circumstances(fill) })?;
+        if entity.ttl {
+            row.insert("ttl".to_owned(), ttl);
+        }
+        Ok(row)
+    }
+}
+
+/// Repeats the value of each replacement under the deprecated name, at every depth.
+fn echo(schema: &Schema, record: &mut Map<String, Value>) {
+    for shorthand in schema.shorthands().filter(|shorthand| shorthand.echo) {
+        let Some(path) = shorthand.expand.first() else { continue };
+        let value = path.iter().try_fold(&Value::Object(record.clone()), |value, name| value.get(name)).cloned();
+        set_at(record, std::iter::once(shorthand.name.as_str()), value.unwrap_or(Value::Null));
+    }
+    for field in schema.fields() {
+        if let (Some(schema), Some(Value::Object(inner))) = (&field.record, record.get_mut(&field.name)) {
+            echo(schema, inner);
+        }
+    }
+}
+
+fn export_value(field: &Field, value: &mut Value) {
+    let empty = field.kind == FieldType::String && value.as_str() == Some("");
+    if empty && field.rules.len_min.is_none_or(|least| least >= 1) {
+        *value = Value::Null;
+    }
+    if value.is_null() && field.required {
+        if let Some(default) = &field.default {
+            *value = default.clone();
+        }
+    }
+    if field.kind == FieldType::Foreign {
+        *value = value.get("id").cloned().unwrap_or_else(|| value.take());
+    }
+    if let (Some(schema), Value::Object(record)) = (&field.record, value) {
+        for field in schema.fields() {
+            export_value(field, record.entry(field.name.clone()).or_insert(Value::Null));
+        }
+    }
+}
+
+fn drop_unknown_nulls(schema: &Schema, record: &mut Map<String, Value>) {
+    record.retain(|name, value| !value.is_null() || schema.field(name).is_some() || schema.shorthand(name).is_some());
+    for field in schema.fields() {
+        if let (Some(schema), Some(Value::Object(inner))) = (&field.record, record.get_mut(&field.name)) {
+            drop_unknown_nulls(schema, inner);
+        }
+    }
+}
+
+fn foreign_objects(entity: &EntitySchema, row: &mut Record) {
+    for key in &entity.foreign_keys {
+        if let Some(value) = row.get_mut(&key.field).filter(|value| value.is_string()) {
+            *value = Value::Object(Map::from_iter([("id".to_owned(), value.take())]));
+        }
+    }
+}
