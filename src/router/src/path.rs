@@ -175,3 +175,48 @@ pub(crate) fn push_escaped(out: &mut String, bytes: &[u8]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_normalised() {
+        for (target, expected) in [
+            ("/", "/"),
+            ("/?/a", "/"),
+            ("/a?b=/c/..", "/a"),
+            ("/a//b///c", "/a/b/c"),
+            ("/a/./b/../c", "/a/c"),
+            ("/a/b/..", "/a/"),
+            ("/a/.", "/a/"),
+            ("/../../a", "/a"),
+            ("/%61%2fb%2F", "/a%2Fb%2F"),
+            ("/%7Eu%20x", "/~u x"),
+            ("/%2e%2e/a/%2e/b", "/a/b"),
+            ("/%C3%BC", "/\u{fc}"),
+            ("/%zz%", "/%zz%"),
+            ("", ""),
+        ] {
+            assert_eq!(RequestPath::normalise(target.as_bytes()).as_str(), Some(expected), "{target}");
+        }
+        assert!(matches!(RequestPath::normalise(b"/plain").bytes, Cow::Borrowed(_)));
+        let broken = RequestPath::normalise(b"/%FF");
+        assert_eq!((broken.as_str(), broken.as_bytes()), (None, b"/\xff".as_slice()));
+    }
+
+    #[test]
+    fn targets_are_refused_before_routing() {
+        for (target, expected) in [
+            ("/a/../b?%zz", Ok(())),
+            ("/a/%2e%2e/", Ok(())),
+            ("/a%2", Err(PathRefusal::BadEscape)),
+            ("/%zz", Err(PathRefusal::BadEscape)),
+            ("/a%00b", Err(PathRefusal::ZeroByte)),
+            ("/a/../../b", Err(PathRefusal::AboveRoot)),
+            ("/%2e%2e/b", Err(PathRefusal::AboveRoot)),
+        ] {
+            assert_eq!(check_target(target.as_bytes()), expected, "{target}");
+        }
+    }
+}

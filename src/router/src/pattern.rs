@@ -1,14 +1,29 @@
 //! Regular expressions of routes.
 
-/// A compiled regular expression: linear-time where the syntax allows it, else backtracking with a limit.
+use std::sync::OnceLock;
+
+/// A regular expression of a route.
+///
+/// Compiling one takes far longer than checking its syntax, so a plain one is compiled at its first use.
 #[derive(Debug)]
-pub(crate) enum Pattern {
+pub(crate) struct Pattern {
+    source: Box<str>,
+    /// None inside: it could not be compiled after all, and never matches.
+    engine: OnceLock<Option<Engine>>,
+}
+
+/// Linear-time where the syntax allows it, else backtracking with a limit.
+#[derive(Debug)]
+enum Engine {
     Linear(regex::Regex),
     Backtracking(fancy_regex::Regex),
 }
 
 /// Steps after which a backtracking expression counts as not matching.
 const BACKTRACK_LIMIT: usize = 100_000;
+
+/// Longest expression that is compiled at first use only; short of it no plain one outgrows the compiler's limits.
+const PLAIN_LENGTH: usize = 256;
 
 /// A part of a text: start and end in bytes.
 pub(crate) type Span = (usize, usize);
@@ -17,60 +32,70 @@ pub(crate) type Span = (usize, usize);
 pub(crate) type Groups<'p, 'q> = Vec<(Option<&'p str>, Option<&'q str>)>;
 
 impl Pattern {
-    /// Compiles `source`; the error says why it cannot.
+    /// Takes `source` in; the error says why it is no expression.
     pub(crate) fn compile(source: &str) -> Result<Self, String> {
-        match regex::Regex::new(source) {
-            Ok(regex) => Ok(Pattern::Linear(regex)),
-            Err(fault @ regex::Error::CompiledTooBig(_)) => Err(fault.to_string()),
-            Err(fault) => fancy_regex::RegexBuilder::new(source)
-                .backtrack_limit(BACKTRACK_LIMIT)
-                .build()
-                .map(Pattern::Backtracking)
-                .map_err(|_| one_line(&fault.to_string())),
-        }
+        let engine = if is_plain(source) { OnceLock::new() } else { OnceLock::from(Some(Engine::compile(source)?)) };
+        Ok(Pattern { source: source.into(), engine })
+    }
+
+    fn engine(&self) -> Option<&Engine> {
+        self.engine.get_or_init(|| Engine::compile(&self.source).ok()).as_ref()
     }
 
     /// The first match in `text`; an expression that runs into its limit does not match.
     pub(crate) fn find(&self, text: &str) -> Option<Span> {
-        match self {
-            Pattern::Linear(regex) => regex.find(text).map(|found| (found.start(), found.end())),
-            Pattern::Backtracking(regex) => regex.find(text).ok()?.map(|found| (found.start(), found.end())),
+        match self.engine()? {
+            Engine::Linear(regex) => regex.find(text).map(|found| (found.start(), found.end())),
+            Engine::Backtracking(regex) => regex.find(text).ok()?.map(|found| (found.start(), found.end())),
         }
     }
 
     /// Whether `text` matches.
     pub(crate) fn is_match(&self, text: &str) -> bool {
-        match self {
-            Pattern::Linear(regex) => regex.is_match(text),
-            Pattern::Backtracking(regex) => regex.is_match(text).unwrap_or(false),
+        match self.engine() {
+            Some(Engine::Linear(regex)) => regex.is_match(text),
+            Some(Engine::Backtracking(regex)) => regex.is_match(text).unwrap_or(false),
+            None => false,
         }
     }
 
     /// The groups of the first match, the whole match first.
     pub(crate) fn groups<'p, 'q>(&'p self, text: &'q str) -> Option<Groups<'p, 'q>> {
-        match self {
-            Pattern::Linear(regex) => {
+        match self.engine()? {
+            Engine::Linear(regex) => {
                 let found = regex.captures(text)?;
-                Some(
-                    regex
-                        .capture_names()
-                        .zip(found.iter())
-                        .map(|(name, group)| (name, group.map(|part| part.as_str())))
-                        .collect(),
-                )
+                let texts = found.iter().map(|group| group.map(|part| part.as_str()));
+                Some(regex.capture_names().zip(texts).collect())
             }
-            Pattern::Backtracking(regex) => {
+            Engine::Backtracking(regex) => {
                 let found = regex.captures(text).ok()??;
-                Some(
-                    regex
-                        .capture_names()
-                        .zip(found.iter())
-                        .map(|(name, group)| (name, group.map(|part| part.as_str())))
-                        .collect(),
-                )
+                let texts = found.iter().map(|group| group.map(|part| part.as_str()));
+                Some(regex.capture_names().zip(texts).collect())
             }
         }
     }
+}
+
+impl Engine {
+    fn compile(source: &str) -> Result<Self, String> {
+        match regex::Regex::new(source) {
+            Ok(regex) => Ok(Engine::Linear(regex)),
+            Err(fault @ regex::Error::CompiledTooBig(_)) => Err(fault.to_string()),
+            Err(fault) => fancy_regex::RegexBuilder::new(source)
+                .backtrack_limit(BACKTRACK_LIMIT)
+                .build()
+                .map(Engine::Backtracking)
+                .map_err(|_| one_line(&fault.to_string())),
+        }
+    }
+}
+
+/// Whether correct syntax is all that `source` needs to compile: short, without repetition counts (size), character
+/// properties (they must exist) and flags (they can ask for bytes that are no text).
+fn is_plain(source: &str) -> bool {
+    let flags = source.match_indices("(?").any(|(at, _)| !source[at + 2..].starts_with(['<', ':', 'P']));
+    let risky = flags || source.contains(['{', '&']) || source.contains("\\p") || source.contains("\\P");
+    source.len() <= PLAIN_LENGTH && !risky && regex_syntax::ast::parse::Parser::new().parse(source).is_ok()
 }
 
 /// The parser's errors draw a caret under the pattern over several lines; the last line says it in words.
@@ -160,6 +185,19 @@ mod tests {
         assert!(pattern.is_match("/users") && !pattern.is_match("/admin"));
         let runaway = Pattern::compile("^(?=/)(/?a+)+(?!a)$").unwrap();
         assert_eq!(runaway.find(&format!("/{}b", "a".repeat(60))), None);
+    }
+
+    #[test]
+    fn plain_expressions_wait_for_their_first_use() {
+        let plain = Pattern::compile(r"^/u/(?<id>\d+)$").unwrap();
+        assert!(plain.engine.get().is_none());
+        assert_eq!(plain.find("/u/1"), Some((0, 4)));
+        assert!(plain.engine.get().is_some());
+        for source in ["a{2}", "(?i)a", r"\pL", "(?=a)"] {
+            assert!(Pattern::compile(source).unwrap().engine.get().is_some(), "{source}");
+        }
+        assert!(Pattern::compile(r"\p{Nonsense}").is_err());
+        assert!(Pattern::compile(r"\w{1000}{1000}").unwrap_err().contains("size limit"));
     }
 
     #[test]

@@ -56,3 +56,34 @@ pub(crate) fn priority(route: &Route, paths: PathKind) -> u64 {
 fn shifted(number: i64, amount: u32) -> i32 {
     (number as i32).wrapping_shl(amount)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gwctl_entities::view::from_record;
+    use serde_json::{Value, json};
+
+    fn of(fields: Value, paths: PathKind) -> u64 {
+        let mut fields = fields;
+        fields["id"] = json!("");
+        priority(&from_record(fields.as_object().unwrap()).unwrap(), paths)
+    }
+
+    #[test]
+    fn priorities_are_those_that_kong_computes() {
+        let four = json!({"methods": ["GET"], "hosts": ["a"], "headers": {"x": ["1"]}, "regex_priority": 5});
+        let two = json!({"methods": ["GET"], "hosts": ["*.a"], "regex_priority": 1024});
+        for (fields, paths, expected) in [
+            (json!({}), PathKind::Prefix(5), 0x0000_0000_2000_0005),
+            (json!({"hosts": ["a"]}), PathKind::None, 0x1000_0000_2000_0000),
+            (json!({"hosts": ["a", "b.*"]}), PathKind::None, 0x0000_0000_2000_0000),
+            (two.clone(), PathKind::None, 0x0000_0000_4000_0000),
+            (two, PathKind::Regex, 0x0008_0000_6000_0000),
+            (four.clone(), PathKind::None, 0x1000_0000_6010_0000),
+            (four.clone(), PathKind::Prefix(2), 0xffff_ffff_8010_0002),
+            (four, PathKind::Regex, 0xffff_ffff_8038_0000),
+        ] {
+            assert_eq!(of(fields.clone(), paths), expected, "{fields} {paths:?}");
+        }
+    }
+}
