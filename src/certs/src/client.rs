@@ -32,6 +32,16 @@ pub fn cluster_client_config(
     roots: RootCertStore,
     name: &str,
 ) -> Result<(Arc<ClientConfig>, ServerName<'static>), CertError> {
+    with_versions(identity, trust, roots, name, &[&rustls::version::TLS13, &rustls::version::TLS12])
+}
+
+pub(crate) fn with_versions(
+    identity: &Identity,
+    trust: &Trust,
+    roots: RootCertStore,
+    name: &str,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> Result<(Arc<ClientConfig>, ServerName<'static>), CertError> {
     let name = if matches!(trust, Trust::Shared) { SHARED_NAME } else { name.trim_matches(['[', ']']) };
     let server_name = ServerName::try_from(name.to_owned()).map_err(|_| CertError::InputName { name: name.into() })?;
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -43,7 +53,7 @@ pub fn cluster_client_config(
     let authorities = Authorities::new(authorities, roots, possession.all());
     let verifier = ControlPlane { pinned, authorities, possession };
     let builder = ClientConfig::builder_with_provider(provider);
-    let builder = builder.with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12]);
+    let builder = builder.with_protocol_versions(versions);
     let builder = builder.map_err(|error| CertError::refused("set up TLS")(&error))?;
     let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
     let config = builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified_key())));

@@ -19,6 +19,8 @@ mod node;
 mod problem;
 mod settings;
 mod show;
+#[cfg(test)]
+mod tests;
 mod text;
 mod value;
 

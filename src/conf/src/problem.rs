@@ -22,6 +22,18 @@ pub enum Origin {
     Corrected(&'static str),
 }
 
+impl Origin {
+    /// Order of mistakes: by line of the file, then the other sources.
+    pub(crate) fn rank(&self) -> (u8, usize) {
+        match self {
+            Self::File { line, .. } => (0, *line),
+            Self::Variable(_) => (1, 0),
+            Self::Flag(_) => (2, 0),
+            Self::Default | Self::Corrected(_) => (3, 0),
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -82,7 +94,7 @@ fn shortened(value: &str) -> String {
     short
 }
 
-/// Every mistake of the settings, in the order of the table of keys.
+/// Every mistake of the settings, those of the file first, by line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
     /// The mistakes; never empty.

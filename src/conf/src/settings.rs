@@ -68,7 +68,7 @@ impl fmt::Debug for Settings {
 /// Reads all sources; fails with every mistake of them all.
 ///
 /// # Errors
-/// [`ConfigError`] with the mistakes in values, then those in combinations of values.
+/// [`ConfigError`] with the mistakes of the file by line, then those of variables, flags and combinations.
 pub fn load(sources: &Sources<'_>) -> Result<Loaded, ConfigError> {
     let mut reader = Reader::default();
     reader.defaults(sources.environment);
@@ -82,6 +82,7 @@ pub fn load(sources: &Sources<'_>) -> Result<Loaded, ConfigError> {
     let Reader { settings, mut problems, mut warnings } = reader;
     let mut conf = NodeConf::build(settings, &mut problems);
     crate::check::combinations(&mut conf, &mut problems, &mut warnings);
+    problems.sort_by_key(|problem| problem.origin.rank());
     if problems.is_empty() { Ok(Loaded { conf, warnings }) } else { Err(ConfigError { problems }) }
 }
 
