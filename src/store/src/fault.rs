@@ -2,6 +2,7 @@
 
 use gwctl_entities::EntityError;
 use heed::MdbError;
+use rustix::io::Errno;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -102,6 +103,10 @@ fn io_hint(error: &std::io::Error) -> Option<&'static str> {
             Some("free space on the disk; nothing acknowledged is lost")
         }
         ErrorKind::FileTooLarge => Some("raise the file size limit (ulimit -f); nothing acknowledged is lost"),
+        // A write cut short in the middle, which LMDB reports so.
+        _ if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+            Some("free space on the disk, or look for its faults in the system log; nothing acknowledged is lost")
+        }
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => Some("a file is in the way; choose another folder"),
         _ => None,
     }

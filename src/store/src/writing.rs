@@ -80,8 +80,10 @@ impl<'s> Batch<'s> {
         }
         let expired = self.check(schema, &id, &record, None)?;
         self.remove_all(expired)?;
-        // An expired row with this id may still lie there.
-        self.remove(entity, &id)?;
+        if schema.ttl {
+            // An expired row with this id may still lie there.
+            self.remove(entity, &id)?;
+        }
         self.put(schema, &id, None, Some(record))
     }
 

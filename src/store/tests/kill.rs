@@ -1,4 +1,4 @@
-//! Kills a writing process two hundred times and looks at what is left each time.
+//! Kills a writing process two hundred times and looks at what is left each time; then lets it run out of space.
 //!
 //! The content after version `v` follows from `v` alone ([`expected`]), so a lost, half or doubled batch shows. The
 //! child reports on its standard output: `b` a batch begins, `m` it is half done, `a v` version `v` is acknowledged,
@@ -16,14 +16,60 @@ use std::sync::Arc;
 
 /// Names the folder to write in; set for the child only.
 const CHILD: &str = "GWCTL_STORE_KILL_FOLDER";
+/// Set for the child that is to run out of space.
+const SPACE: &str = "GWCTL_STORE_KILL_SPACE";
 const KILLS: u64 = 200;
 /// Consumers that stay; each batch adds one and deletes, with its credentials, the one added this long ago.
 const STAYING: u64 = 12;
 
 fn main() {
-    match std::env::var_os(CHILD) {
-        Some(folder) => write_until_killed(Path::new(&folder)),
-        None => kill_and_look(),
+    match (std::env::var_os(CHILD), std::env::var_os(SPACE)) {
+        (Some(folder), None) => write_until_killed(Path::new(&folder)),
+        (Some(folder), Some(_)) => write_until_full(Path::new(&folder)),
+        (None, _) => {
+            kill_and_look();
+            fill_and_look();
+        }
+    }
+}
+
+/// Lets a child write under a limit on file sizes, which fails as a full disk does, and looks at what is left.
+fn fill_and_look() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = registry();
+    // Without the trap the system would kill the child at the limit. The unit is 512 or 1024 bytes.
+    let output = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$0\""])
+        .arg(std::env::current_exe().unwrap())
+        .env(CHILD, folder.path())
+        .env(SPACE, "little")
+        .stdout(Stdio::piped())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let acknowledged = said.lines().filter(|line| line.starts_with('a')).count();
+    check_store(folder.path(), &registry, u64::try_from(acknowledged).unwrap(), "out of space");
+    println!("out of space after {acknowledged} versions, nothing lost");
+}
+
+/// The child that runs out of space. It goes on reading, and the refusal says what to do.
+fn write_until_full(folder: &Path) {
+    let store = LmdbStore::open(&folder.join("store"), registry(), LmdbOptions::default()).unwrap();
+    let write = |number| store.write(&Origin::default(), &mut |write| batch(write, number));
+    for number in 1.. {
+        match write(number) {
+            Ok(commit) => say('a', commit.version),
+            Err(EntityError::Database(text)) => {
+                assert!(text.contains("LMDB failed in") && text.contains("nothing acknowledged is lost"), "{text}");
+                assert_eq!(content(&store), expected(number - 1));
+                assert_eq!(store.version(), number - 1);
+                assert!(write(number).is_err(), "there is still no space");
+                assert_eq!(store.verify().unwrap(), Vec::<String>::new());
+                return;
+            }
+            Err(other) => panic!("{other}"),
+        }
     }
 }
 
