@@ -16,6 +16,7 @@ mod material;
 mod names;
 mod near;
 mod node;
+mod parts;
 mod problem;
 mod settings;
 mod show;

@@ -1,0 +1,215 @@
+//! Texts in force to the parts of a [`crate::NodeConf`].
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::listener::{self, Listener};
+use crate::material::Material;
+use crate::node::{
+    Cluster, Dns, Limits, Logs, Lua, Mtls, Ocsp, RealIp, Tls, TlsPair, Tracing, UpstreamKeepalive, Workers,
+};
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::value::size;
+
+/// Parts of [`NodeConf`].
+impl Settings {
+    pub(crate) fn string(&self, key: &str) -> String {
+        self.text(key).unwrap_or_default().into()
+    }
+
+    pub(crate) fn seconds(&self, key: &str) -> Duration {
+        Duration::from_secs_f64(self.number(key).max(0.0))
+    }
+
+    pub(crate) fn count(&self, key: &str) -> usize {
+        self.number(key) as usize
+    }
+
+    pub(crate) fn bytes(&self, key: &str) -> u64 {
+        // The kind of the key has checked the text.
+        self.text(key).and_then(|text| size(text).ok()).unwrap_or_default()
+    }
+
+    pub(crate) fn listeners(&self, key: &str) -> Vec<Listener> {
+        // The kind of the key has checked the list.
+        listener::parse_all(self.list(key)).unwrap_or_default()
+    }
+
+    pub(crate) fn material(&self, key: &str) -> Option<Material> {
+        self.text(key).map(Material::classify)
+    }
+
+    pub(crate) fn materials(&self, key: &str) -> Vec<Material> {
+        self.list(key).iter().filter(|text| *text != "system").map(|text| Material::classify(text)).collect()
+    }
+
+    pub(crate) fn workers(&self, problems: &mut Vec<Problem>) -> Workers {
+        let key = if self.text("nginx_main_worker_processes").is_some() {
+            "nginx_main_worker_processes"
+        } else {
+            "nginx_worker_processes"
+        };
+        match self.text(key) {
+            None | Some("auto") => Workers::Auto,
+            Some(text) => match text.parse() {
+                Ok(count @ 1..=1024) => Workers::Count(count),
+                _ => {
+                    problems.push(self.problem(key, "expected `auto` or a number from 1 to 1024"));
+                    Workers::Auto
+                }
+            },
+        }
+    }
+
+    pub(crate) fn port_maps(&self, problems: &mut Vec<Problem>) -> BTreeMap<u16, u16> {
+        let mut maps = BTreeMap::new();
+        for item in self.list("port_maps") {
+            let ports =
+                item.split_once(':').map(|(public, inner)| (public.trim().parse::<u16>(), inner.trim().parse::<u16>()));
+            match ports {
+                Some((Ok(public @ 1..), Ok(inner @ 1..))) => _ = maps.insert(inner, public),
+                _ => problems.push(self.problem("port_maps", format!("`{item}` is not of the form 80:8000"))),
+            }
+        }
+        maps
+    }
+
+    pub(crate) fn cluster(&self, problems: &mut Vec<Problem>) -> Cluster {
+        Cluster {
+            control_plane: self.string("cluster_control_plane"),
+            cert: self.material("cluster_cert"),
+            cert_key: self.material("cluster_cert_key"),
+            ca_cert: self.material("cluster_ca_cert"),
+            mtls: Mtls::of(self.text("cluster_mtls"), Mtls::Shared),
+            server_name: self.text("cluster_server_name").map(Into::into),
+            ocsp: Ocsp::of(self.text("cluster_ocsp"), Ocsp::Off),
+            data_plane_purge_delay: self.seconds("cluster_data_plane_purge_delay"),
+            max_payload: self.count("cluster_max_payload"),
+            use_proxy: self.flag("cluster_use_proxy"),
+            dp_labels: crate::check::labels(self, problems),
+            rpc: self.flag("cluster_rpc"),
+            incremental_sync: self.flag("cluster_incremental_sync"),
+        }
+    }
+
+    pub(crate) fn pair(&self, cert: &str, key: &str) -> TlsPair {
+        TlsPair { cert: self.materials(cert), key: self.materials(key) }
+    }
+
+    pub(crate) fn tls(&self) -> Tls {
+        let client = TlsPair {
+            cert: self.material("client_ssl_cert").into_iter().collect(),
+            key: self.material("client_ssl_cert_key").into_iter().collect(),
+        };
+        Tls {
+            proxy: self.pair("ssl_cert", "ssl_cert_key"),
+            admin: self.pair("admin_ssl_cert", "admin_ssl_cert_key"),
+            status: self.pair("status_ssl_cert", "status_ssl_cert_key"),
+            client: if self.flag("client_ssl") { client } else { TlsPair::default() },
+            protocols: self.string("ssl_protocols").split_whitespace().map(Into::into).collect(),
+            trusted: self.materials("lua_ssl_trusted_certificate"),
+            trust_system: self.list("lua_ssl_trusted_certificate").iter().any(|item| item == "system"),
+            verify_depth: self.count("lua_ssl_verify_depth"),
+        }
+    }
+
+    pub(crate) fn lua(&self) -> Lua {
+        Lua {
+            package_path: self.string("lua_package_path"),
+            package_cpath: self.string("lua_package_cpath"),
+            socket_pool_size: self.count("lua_socket_pool_size"),
+            untrusted_lua: self.string("untrusted_lua"),
+            untrusted_lua_sandbox_requires: self.list("untrusted_lua_sandbox_requires").to_vec(),
+            untrusted_lua_sandbox_environment: self.list("untrusted_lua_sandbox_environment").to_vec(),
+            max_req_headers: self.count("lua_max_req_headers"),
+            max_resp_headers: self.count("lua_max_resp_headers"),
+            max_uri_args: self.count("lua_max_uri_args"),
+            max_post_args: self.count("lua_max_post_args"),
+        }
+    }
+
+    pub(crate) fn dns(&self, problems: &mut Vec<Problem>) -> Dns {
+        let valid_ttl = self.text("dns_valid_ttl").and_then(|text| match text.parse::<u32>() {
+            Ok(seconds) => Some(Duration::from_secs(seconds.into())),
+            Err(_) => {
+                problems.push(self.problem("dns_valid_ttl", "expected whole seconds"));
+                None
+            }
+        });
+        let resolver = [self.list("dns_resolver"), self.list("resolver_address")];
+        Dns {
+            resolver: resolver.into_iter().find(|list| !list.is_empty()).unwrap_or_default().to_vec(),
+            hostsfile: self.string("dns_hostsfile").into(),
+            order: self.list("dns_order").to_vec(),
+            valid_ttl,
+            stale_ttl: self.seconds("dns_stale_ttl"),
+            cache_size: self.count("dns_cache_size"),
+            not_found_ttl: self.seconds("dns_not_found_ttl"),
+            error_ttl: self.seconds("dns_error_ttl"),
+        }
+    }
+
+    pub(crate) fn tracing(&self, problems: &mut Vec<Problem>) -> Tracing {
+        let old = self.list("opentelemetry_tracing");
+        let chosen = if old.is_empty() { self.list("tracing_instrumentations") } else { old };
+        let rate = self.text("opentelemetry_tracing_sampling_rate").and_then(|text| match text.parse::<f64>() {
+            Ok(rate) if (0.0..=1.0).contains(&rate) => Some(rate),
+            _ => {
+                problems.push(self.problem("opentelemetry_tracing_sampling_rate", "expected a number from 0 to 1"));
+                None
+            }
+        });
+        Tracing {
+            instrumentations: chosen.iter().filter(|item| *item != "off").cloned().collect(),
+            sampling_rate: rate.unwrap_or_else(|| self.number("tracing_sampling_rate")),
+        }
+    }
+
+    pub(crate) fn logs(&self) -> Logs {
+        Logs {
+            proxy_access: self.string("proxy_access_log"),
+            proxy_error: self.string("proxy_error_log"),
+            admin_access: self.string("admin_access_log"),
+            admin_error: self.string("admin_error_log"),
+            status_access: self.string("status_access_log"),
+            status_error: self.string("status_error_log"),
+        }
+    }
+
+    pub(crate) fn real_ip(&self) -> RealIp {
+        RealIp {
+            trusted: self.list("trusted_ips").to_vec(),
+            header: self.string("real_ip_header"),
+            recursive: self.text("real_ip_recursive") == Some("on"),
+        }
+    }
+
+    pub(crate) fn error_templates(&self) -> BTreeMap<&'static str, PathBuf> {
+        let kinds = ["html", "json", "xml", "plain"];
+        let path = |kind: &str| self.text(&format!("error_template_{kind}")).map(PathBuf::from);
+        kinds.into_iter().filter_map(|kind| Some((kind, path(kind)?))).collect()
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        let short = self.text("client_max_body_size").is_some();
+        Limits {
+            client_max_body_size: self.bytes(if short {
+                "client_max_body_size"
+            } else {
+                "nginx_http_client_max_body_size"
+            }),
+            client_body_buffer_size: self.bytes("nginx_http_client_body_buffer_size"),
+            admin_max_body_size: self.bytes("nginx_admin_client_max_body_size"),
+        }
+    }
+
+    pub(crate) fn upstream_keepalive(&self) -> UpstreamKeepalive {
+        UpstreamKeepalive {
+            pool_size: self.count("upstream_keepalive_pool_size"),
+            max_requests: self.count("upstream_keepalive_max_requests"),
+            idle_timeout: self.seconds("upstream_keepalive_idle_timeout"),
+        }
+    }
+}
