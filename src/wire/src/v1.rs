@@ -7,6 +7,8 @@
 pub mod basic_info;
 pub mod cp_link;
 pub mod dp_link;
+#[cfg(test)]
+mod pair;
 pub mod reconfigure;
 
 pub use basic_info::{BasicInfo, BasicInfoError, PluginVersion};

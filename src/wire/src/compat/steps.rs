@@ -124,7 +124,7 @@ pub(super) const STEPS: &[Step] = &[
         what: "TLS settings of services with protocol tls are left out",
         concerns: |row| {
             let present = |field: &&str| row.get(*field).is_some_and(|value| *value != Value::Bool(false));
-            text(row, "protocol") == Some("tls") && SERVICE_TLS.iter().any(|field| present(field))
+            text(row, "protocol") == Some("tls") && SERVICE_TLS.iter().any(present)
         },
         rewrite: |row| SERVICE_TLS.iter().for_each(|field| drop(row.remove(*field))),
     },

@@ -2,10 +2,10 @@
 //!
 //! | state | input | next | effects, timers |
 //! |---|---|---|---|
-//! | awaiting info | basic info, version fits | vetting, or live when a payload is known | want payload, or vet and push; no ping 45 s |
+//! | awaiting info | basic info, version fits | vetting | want payload; no ping 45 s |
 //! | awaiting info | basic info, version does not fit | closed | record the node; hang up |
 //! | awaiting info | any other frame, timer info (5 s) | closed | hang up |
-//! | awaiting info | payload | awaiting info | remember it |
+//! | awaiting info | payload | awaiting info | nothing: it is asked for later |
 //! | vetting | payload | live | vet; push |
 //! | vetting | no payload | live | answer the pings so far |
 //! | live | payload | live | push, once the writer is free; only the newest |
@@ -24,6 +24,9 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
 
 /// Longest wait for the first frame.
 ///
@@ -161,6 +164,26 @@ enum Marker {
     Pongs(u32),
 }
 
+/// Something that holds of a link between any two inputs: its name, and whether it does.
+pub type Invariant = (&'static str, fn(&CpLink) -> bool);
+
+/// Everything that holds of a link between any two inputs.
+pub const INVARIANTS: &[Invariant] = &[
+    ("a timer runs until the link is closed", |link| link.next_timeout().is_some() != link.is_closed()),
+    ("at most one push waits", |link| link.queue.iter().filter(|marker| **marker == Marker::Push).count() <= 1),
+    ("the pongs that wait are bounded", |link| link.waiting_pongs() <= PONG_LIMIT),
+    ("nothing waits while a live link's writer is free", |link| {
+        !link.is_live() || link.writing || link.queue.is_empty()
+    }),
+    ("nothing is written before the node is accepted", |link| {
+        !link.writing || matches!(link.state, State::Live { .. } | State::Closed)
+    }),
+    ("a closed link has nothing to write", |link| !link.is_closed() || link.queue.is_empty()),
+    ("a node whose version does not fit is not served", |link| {
+        link.status != SyncStatus::KongVersionIncompatible || link.is_closed()
+    }),
+];
+
 /// The control plane's side of a v1 link; see the module for its table.
 #[derive(Debug)]
 pub struct CpLink {
@@ -252,6 +275,11 @@ impl CpLink {
         self.status
     }
 
+    /// The name of an invariant that does not hold; None is the only right answer.
+    pub fn broken_invariant(&self) -> Option<&'static str> {
+        INVARIANTS.iter().find(|(_, holds)| !holds(self)).map(|(name, _)| *name)
+    }
+
     fn next_timer(&self) -> Option<(Moment, Timer)> {
         match self.state {
             State::AwaitingInfo { until } => Some((until, Timer::Info)),
@@ -275,7 +303,6 @@ impl CpLink {
 
             (State::AwaitingInfo { .. }, Input::Frame(frame)) => self.take_info(now, &frame),
             (State::AwaitingInfo { .. }, Input::Due(Timer::Info)) => self.hang_up(Reason::PeerSlow),
-            (State::AwaitingInfo { .. }, Input::Payload(profile)) => self.profile = Some(profile),
 
             (State::Vetting { silent_at } | State::Live { silent_at }, Input::Frame(frame)) => {
                 *silent_at = now + PING_LIMIT;
@@ -297,7 +324,7 @@ impl CpLink {
             }
 
             // Nothing is written before the node is live, nothing is wanted of one that is.
-            (State::AwaitingInfo { .. }, Input::NoPayload | Input::Written)
+            (State::AwaitingInfo { .. }, Input::Payload(_) | Input::NoPayload | Input::Written)
             | (State::Vetting { .. }, Input::Written)
             | (State::Live { .. }, Input::NoPayload)
             // Timers of other states: `next_timer` never names them.
@@ -328,13 +355,7 @@ impl CpLink {
             return self.hang_up(error.into());
         }
         self.effects.push_back(Effect::WantPayload { info: Arc::clone(&self.info) });
-        let silent_at = now + PING_LIMIT;
-        if self.profile.is_some() {
-            self.state = State::Live { silent_at };
-            self.queue_push();
-        } else {
-            self.state = State::Vetting { silent_at };
-        }
+        self.state = State::Vetting { silent_at: now + PING_LIMIT };
     }
 
     /// Kong looks at the length of the payload first, at the kind of the frame second.
@@ -371,8 +392,7 @@ impl CpLink {
     }
 
     fn queue_pong(&mut self) {
-        let waiting: u32 = self.queue.iter().map(|marker| if let Marker::Pongs(n) = marker { *n } else { 0 }).sum();
-        if waiting >= PONG_LIMIT {
+        if self.waiting_pongs() >= PONG_LIMIT {
             return self.hang_up(Reason::PeerFlood);
         }
         match self.queue.back_mut() {
@@ -380,6 +400,10 @@ impl CpLink {
             Some(Marker::Push) | None => self.queue.push_back(Marker::Pongs(1)),
         }
         self.write_next();
+    }
+
+    fn waiting_pongs(&self) -> u32 {
+        self.queue.iter().map(|marker| if let Marker::Pongs(count) = marker { *count } else { 0 }).sum()
     }
 
     fn write_next(&mut self) {

@@ -22,6 +22,9 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+#[cfg(test)]
+mod tests;
+
 /// Time between two pings.
 ///
 /// Source: Kong 3.9.1 `kong/constants.lua`, `CLUSTERING_PING_INTERVAL`.
@@ -190,6 +193,24 @@ enum Input {
     Stop,
 }
 
+/// Something that holds of a link between any two inputs: its name, and whether it does.
+pub type Invariant = (&'static str, fn(&DpLink) -> bool);
+
+/// Everything that holds of a link between any two inputs.
+pub const INVARIANTS: &[Invariant] = &[
+    ("a timer runs from start to stop", |link| {
+        link.next_timeout().is_none() == matches!(link.state, State::Idle | State::Closed)
+    }),
+    ("a payload waits only behind another", |link| link.pending.is_none() || link.applying.is_some()),
+    ("a stopped link keeps no payload", |link| !link.is_closed() || link.pending.is_none()),
+    ("the address dialed is one of the list", |link| link.control_plane < link.settings.control_planes.max(1)),
+    ("a round ends with the last address", |link| link.failed_in_round < link.settings.control_planes.max(1)),
+    ("a ping is never further off than its interval", |link| match link.state {
+        State::Live { ping_at, silent_at } => ping_at <= silent_at + PING_INTERVAL,
+        State::Idle | State::Dialing { .. } | State::Waiting { .. } | State::Closed => true,
+    }),
+];
+
 /// The data plane's side of a v1 link; see the module for its table.
 #[derive(Debug)]
 pub struct DpLink {
@@ -286,6 +307,11 @@ impl DpLink {
     /// Whether the machine has been stopped; it does nothing any more.
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
+    }
+
+    /// The name of an invariant that does not hold; None is the only right answer.
+    pub fn broken_invariant(&self) -> Option<&'static str> {
+        INVARIANTS.iter().find(|(_, holds)| !holds(self)).map(|(name, _)| *name)
     }
 
     fn next_timer(&self) -> Option<(Moment, Timer)> {
