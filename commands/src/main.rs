@@ -1,1 +1,45 @@
-fn main() {}
+//! The `gwctl` binary: one module per subcommand. Results go to stdout, everything else to stderr.
+
+mod cli;
+mod config;
+mod failure;
+mod generate;
+mod node;
+mod settings;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use failure::Failure;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Start(args) => node::start(&args.settings, &[]),
+        Command::Cp(cli::CpCommand::Start(args)) => node::start(&args.settings, &[("role", "control_plane")]),
+        Command::Dp(cli::DpCommand::Join(args)) => node::join(&args),
+        Command::Config(cli::ConfigCommand::Show(args)) => config::show(&args),
+        Command::Completions(args) => generate::completions(&args),
+        Command::Man(args) => generate::man(&args),
+        Command::Version(args) => generate::version(&args),
+    }
+}
+
+/// Help and version go to stdout with code 0; wrong usage is 64.
+fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if error.use_stderr() { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS }
+}

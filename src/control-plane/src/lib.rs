@@ -1,1 +1,17 @@
-//! The control plane role.
+//! The control plane role: a store with its Admin API, and the cluster listener that keeps data planes up to date.
+//!
+//! - [`backend`]: the node behind the Admin API, also for traditional nodes and nodes without a store.
+//! - [`fleet`]: what is known of the data planes.
+//! - [`start_cluster`]: the cluster listener with everything behind it.
+
+pub mod backend;
+pub mod declarative;
+pub mod fleet;
+mod listener;
+mod payload;
+mod session;
+mod start;
+
+pub use backend::{Process, StoreBackend};
+pub use fleet::FleetTable;
+pub use start::{StartError, bootstrap, purge_expired, start_cluster};

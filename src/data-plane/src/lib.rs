@@ -1,1 +1,17 @@
-//! The data plane role.
+//! The data plane role: the serving part of a node, its cache, and the link that keeps it up to date.
+//!
+//! - [`gateway`]: configuration to snapshot to workers; also the serving part of traditional nodes.
+//! - [`directory`]: records read by key at request time.
+//! - [`DataPlane`]: cache, link and status of a node that is configured by a control plane.
+
+mod apply;
+pub mod directory;
+pub mod gateway;
+mod link;
+mod start;
+mod status;
+
+pub use apply::Configured;
+pub use directory::{RecordDirectory, RecordSource};
+pub use gateway::Gateway;
+pub use start::{DataPlane, DataPlaneOptions, StartError};

@@ -49,6 +49,14 @@ pub trait Read {
     fn page(&self, entity: &str, query: &PageQuery) -> Result<Page, EntityError>;
 }
 
+impl dyn Read + '_ {
+    /// Every row of an entity, ascending by primary key.
+    pub fn all_rows(&self, entity: &str) -> Result<Vec<Record>, EntityError> {
+        let page = self.page(entity, &PageQuery { size: usize::MAX, ..PageQuery::default() })?;
+        Ok(page.rows)
+    }
+}
+
 /// A write transaction: sees its own changes; nothing is visible to others until it commits as a whole.
 ///
 /// Records given must have passed the schema engine. Uniqueness (fields and cache key), foreign keys and

@@ -10,8 +10,6 @@ use serde_json::{Map, Value};
 pub(crate) enum Purpose {
     /// A new or replacing record: absent fields get automatic values and defaults.
     Insert,
-    /// A row from elsewhere: as for an insert, but what it carries stays, nulls and times included.
-    Import,
     /// A stored record after a merge: absent members get defaults, nothing is generated.
     Complete,
 }
@@ -38,10 +36,8 @@ fn expand_inside(field: &Field, value: &mut Value, errors: &mut Errors) {
 /// Fills absent fields of a record and drops duplicates of sets.
 pub(crate) fn fill_record(schema: &Schema, record: &mut Map<String, Value>, purpose: Purpose, fill: &mut dyn Fill) {
     for field in schema.fields() {
-        match purpose {
-            Purpose::Insert => automatic(field, record, fill),
-            Purpose::Import if !record.contains_key(&field.name) => automatic(field, record, fill),
-            Purpose::Import | Purpose::Complete => {}
+        if purpose == Purpose::Insert {
+            automatic(field, record, fill);
         }
         if !record.contains_key(&field.name) {
             let value = absent_value(field, purpose, fill);
@@ -70,7 +66,7 @@ fn absent_value(field: &Field, purpose: Purpose, fill: &mut dyn Fill) -> Value {
     if let Some(default) = &field.default {
         return default.clone();
     }
-    if field.default_token && purpose != Purpose::Complete {
+    if field.default_token && purpose == Purpose::Insert {
         return Value::from(fill.token());
     }
     if field.kind == FieldType::Record && field.required && !field.is_abstract {

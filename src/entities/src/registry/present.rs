@@ -50,7 +50,11 @@ impl Registry {
         if !errors.is_empty() {
             return Err(EntityError::SchemaViolation { fields: errors });
         }
-        fill::fill_record(entity.schema_of(&row), &mut row, Purpose::Import, fill);
+        let updated_at = row.get("updated_at").cloned();
+        fill::fill_record(entity.schema_of(&row), &mut row, Purpose::Insert, fill);
+        if let Some(updated_at) = updated_at {
+            row.insert("updated_at".to_owned(), updated_at);
+        }
         foreign_objects(entity, &mut row);
         self.check(entity, &row, Validation { now_seconds: 0, ..self.circumstances(fill) })?;
         if entity.ttl {

@@ -1,0 +1,165 @@
+//! The command line as data: the parser, the help, the completions and the man pages all come from here.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// The words of `gwctl` with no command.
+const OVERVIEW: &str = "\
+Examples:
+  gwctl quickstart                                    a cluster with traffic, in one terminal
+  gwctl certs init                                    the certificate of a cluster
+  gwctl cp start -c kong.conf                         a control plane
+  gwctl dp join cp.example:8005 --cluster-cert cluster.crt --cluster-key cluster.key
+  gwctl apply -f kong.yaml                            bring the configuration to what the file says
+  gwctl top                                           watch the fleet
+
+Exit codes: 0 done or no difference, 1 error, 2 differences found, 64 wrong usage, 69 peer unreachable, 130 interrupted.";
+
+/// API gateway cluster in one binary: control plane, data plane, and the tool that runs them.
+#[derive(Debug, Parser)]
+#[command(name = "gwctl", version, about, after_help = OVERVIEW, subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start a node in the role its settings say (traditional, control_plane or data_plane).
+    Start(StartArgs),
+    /// Control planes.
+    #[command(subcommand)]
+    Cp(CpCommand),
+    /// Data planes.
+    #[command(subcommand)]
+    Dp(DpCommand),
+    /// Settings of a node.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print the completion script of a shell.
+    Completions(CompletionsArgs),
+    /// Write the man pages into a folder.
+    Man(ManArgs),
+    /// Print version and build facts.
+    Version(VersionArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CpCommand {
+    /// Start a control plane: store, Admin API and cluster listener.
+    Start(StartArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DpCommand {
+    /// Start a data plane that joins a control plane.
+    Join(JoinArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print every effective setting.
+    Show(ShowArgs),
+}
+
+/// Where settings come from; each source overrides the one before: file, KONG_*, GWCTL_*, flags.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SettingsArgs {
+    /// Settings file in the form of kong.conf.
+    #[arg(short = 'c', long = "conf", value_name = "FILE")]
+    pub conf: Option<PathBuf>,
+    /// Folder of the node: store, cache, node id.
+    #[arg(short = 'p', long, value_name = "FOLDER")]
+    pub prefix: Option<String>,
+    /// Any setting by its key in kong.conf, may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl start                                         a single node with the embedded store
+  KONG_DATABASE=off gwctl start -c kong.conf          a node without a store
+  gwctl start --set admin_listen=127.0.0.1:9001       one setting on the command line")]
+pub struct StartArgs {
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl dp join cp.example:8005 --cluster-cert cluster.crt --cluster-key cluster.key
+  gwctl dp join 127.0.0.1:8005 -p /var/lib/gwctl-dp1 --label region:eu --set proxy_listen=0.0.0.0:8000")]
+pub struct JoinArgs {
+    /// Cluster listener of the control plane; several are tried in turn.
+    #[arg(value_name = "HOST:PORT", required = true)]
+    pub control_planes: Vec<String>,
+    /// Cluster certificate (cluster_cert).
+    #[arg(long, value_name = "FILE")]
+    pub cluster_cert: Option<String>,
+    /// Its key (cluster_cert_key).
+    #[arg(long, value_name = "FILE")]
+    pub cluster_key: Option<String>,
+    /// Label of this data plane (cluster_dp_labels), may be repeated.
+    #[arg(long = "label", value_name = "KEY:VALUE")]
+    pub labels: Vec<String>,
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// One row per item, for people.
+    Table,
+    Json,
+    Yaml,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl config show --origin                          every setting and where it comes from
+  gwctl config show --changed -o json                 only what differs from the default")]
+pub struct ShowArgs {
+    /// Also print where each value comes from.
+    #[arg(long)]
+    pub origin: bool,
+    /// Only settings that do not stand at their default.
+    #[arg(long)]
+    pub changed: bool,
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: Output,
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl completions bash > /etc/bash_completion.d/gwctl
+  gwctl completions zsh > \"${fpath[1]}/_gwctl\"")]
+pub struct CompletionsArgs {
+    /// Shell to write for.
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl man --dir /usr/local/share/man/man1")]
+pub struct ManArgs {
+    /// Folder to write into; made when missing.
+    #[arg(long, value_name = "FOLDER", default_value = "man")]
+    pub dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct VersionArgs {
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: Output,
+}

@@ -1,0 +1,66 @@
+//! How a command ends when it does not succeed.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// Exit code of an error.
+pub const FAILED: u8 = 1;
+/// Exit code of wrong usage.
+pub const USAGE: u8 = 64;
+
+/// What is printed and returned when a command fails: `error:`, its causes, a hint.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    message: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with exit code 1.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { code: FAILED, message: message.into(), causes: Vec::new(), hint: None }
+    }
+
+    /// A failure with the causes of an error.
+    pub fn because(message: impl Into<String>, error: &dyn std::error::Error) -> Self {
+        let mut failure = Self::new(message);
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            failure.causes.push(error.to_string());
+            cause = error.source();
+        }
+        failure
+    }
+
+    /// Sets the exit code.
+    pub fn code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// Adds what to try.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The text for stderr.
+    pub fn text(&self) -> String {
+        let mut text = format!("error: {}\n", self.message);
+        for cause in &self.causes {
+            let _ = writeln!(text, "caused by: {cause}");
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(text, "\nhint: {hint}");
+        }
+        text
+    }
+
+    /// Prints the failure and gives its exit code.
+    pub fn report(&self) -> ExitCode {
+        eprint!("{}", self.text());
+        ExitCode::from(self.code)
+    }
+}

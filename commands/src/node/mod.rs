@@ -1,0 +1,124 @@
+//! Running a node: settings, logging, signals, and the roles.
+
+mod identity;
+mod listeners;
+mod logging;
+mod process;
+mod serving;
+mod standalone;
+mod unavailable;
+
+use crate::cli::{JoinArgs, SettingsArgs};
+use crate::failure::Failure;
+use crate::settings;
+use gwctl_conf::{Materials, NodeConf, Role};
+use gwctl_lifecycle::{Shutdown, TaskSet};
+use identity::NodeIdentity;
+use logging::Logging;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Everything a role is started with.
+pub(crate) struct Node {
+    pub(crate) conf: NodeConf,
+    pub(crate) materials: Materials,
+    pub(crate) identity: NodeIdentity,
+    pub(crate) logging: Arc<Logging>,
+    pub(crate) shutdown: Shutdown,
+}
+
+/// `gwctl start` and `gwctl cp start`: runs until SIGTERM, SIGQUIT or SIGINT.
+pub fn start(args: &SettingsArgs, fixed: &[(&str, &str)]) -> Result<ExitCode, Failure> {
+    let loaded = settings::read(args, fixed)?;
+    let conf = loaded.conf;
+    let logging = Arc::new(Logging::start(conf.log_level.as_str()));
+    for warning in &loaded.warnings {
+        tracing::warn!("{}", settings::line(warning));
+    }
+    let materials = settings::materials(&conf)?;
+    identity::make_prefix(&conf.prefix)?;
+    let identity = NodeIdentity::of(&conf)?;
+    let node = Node { conf, materials, identity, logging, shutdown: Shutdown::new() };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::because("cannot start the runtime", &error))?;
+    runtime.block_on(run(node))
+}
+
+/// `gwctl dp join`.
+pub fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
+    let control_planes = args.control_planes.join(",");
+    let labels = args.labels.join(",");
+    let mut fixed = vec![("role", "data_plane"), ("database", "off"), ("cluster_control_plane", &*control_planes)];
+    let flags = [("cluster_cert", args.cluster_cert.as_deref()), ("cluster_cert_key", args.cluster_key.as_deref())];
+    fixed.extend(flags.iter().filter_map(|(key, value)| Some((*key, (*value)?))));
+    if !labels.is_empty() {
+        fixed.push(("cluster_dp_labels", &labels));
+    }
+    start(&args.settings, &fixed)
+}
+
+async fn run(node: Node) -> Result<ExitCode, Failure> {
+    let (shutdown, grace) = (node.shutdown.clone(), node.conf.shutdown_grace);
+    let ended = signals()?;
+    let mut tasks = TaskSet::new();
+    tracing::info!(
+        role = node.conf.role.as_str(),
+        node_id = node.identity.id,
+        prefix = %node.conf.prefix.display(),
+        version = env!("CARGO_PKG_VERSION"),
+        "starting"
+    );
+    let running = match node.conf.role {
+        Role::DataPlane => serving::start_data_plane(node, &mut tasks).await?,
+        Role::ControlPlane | Role::Traditional => standalone::start(node, &mut tasks).await?,
+    };
+    tracing::info!("ready");
+    ended.await;
+    running.stop(&shutdown, tasks, grace).await;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What lives beside the tasks and ends with the node.
+pub(crate) struct Running {
+    proxy: Option<gwctl_proxy::Proxy>,
+}
+
+impl Running {
+    pub(crate) fn new(proxy: Option<gwctl_proxy::Proxy>) -> Self {
+        Self { proxy }
+    }
+
+    async fn stop(self, shutdown: &Shutdown, tasks: TaskSet, grace: std::time::Duration) {
+        shutdown.enter(gwctl_lifecycle::Phase::StopAccepting);
+        if let Some(proxy) = self.proxy {
+            proxy.stop().await;
+        }
+        tasks.shut_down(shutdown, grace).await;
+    }
+}
+
+/// Waits for a signal that ends the node. A second one ends the process at once.
+fn signals() -> Result<impl Future<Output = ()>, Failure> {
+    let failed = |error: std::io::Error| Failure::because("cannot listen for signals", &error);
+    let mut term = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut quit = signal(SignalKind::quit()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut next = async move || {
+        tokio::select! {
+            _ = term.recv() => "SIGTERM",
+            _ = quit.recv() => "SIGQUIT",
+            _ = interrupt.recv() => "SIGINT",
+        }
+    };
+    Ok(async move {
+        let name = next().await;
+        tracing::info!(signal = name, "stopping");
+        tokio::spawn(async move {
+            next().await;
+            tracing::warn!("second signal, ending at once");
+            std::process::exit(130);
+        });
+    })
+}

@@ -1,0 +1,77 @@
+//! What the process answers for the Admin API: counters, readiness, log level.
+
+use super::logging::Logging;
+use gwctl_admin_api::StatusFacts;
+use gwctl_control_plane::Process;
+use gwctl_proxy::Stats;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// [`Process`] of a node.
+pub(crate) struct NodeProcess {
+    logging: Arc<Logging>,
+    /// Counters of the proxy, once it runs.
+    pub(crate) stats: OnceLock<Arc<Stats>>,
+    /// Number of the newest timed change of the log level: an older one does not undo it.
+    level_change: Arc<AtomicU64>,
+    runtime: tokio::runtime::Handle,
+}
+
+impl NodeProcess {
+    /// Must be called on the runtime.
+    pub(crate) fn new(logging: Arc<Logging>) -> Self {
+        Self {
+            logging,
+            stats: OnceLock::new(),
+            level_change: Arc::default(),
+            runtime: tokio::runtime::Handle::current(),
+        }
+    }
+}
+
+/// Counters of a proxy in the words of the status answers.
+pub(crate) fn facts_of(stats: Option<&Stats>) -> StatusFacts {
+    let now = stats.map(Stats::now).unwrap_or_default();
+    StatusFacts {
+        connections_accepted: now.connections_accepted,
+        connections_handled: now.connections_handled,
+        connections_active: now.connections_active,
+        connections_writing: now.requests_in_flight,
+        connections_waiting: now.connections_active.saturating_sub(now.requests_in_flight),
+        total_requests: now.total_requests,
+        ..StatusFacts::default()
+    }
+}
+
+impl Process for NodeProcess {
+    fn status(&self) -> StatusFacts {
+        facts_of(self.stats.get().map(|stats| &**stats))
+    }
+
+    fn readiness(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn log_level(&self) -> String {
+        self.logging.level()
+    }
+
+    fn set_log_level(&self, level: &str, seconds: u64) -> Result<(), String> {
+        let before = self.logging.level();
+        self.logging.set(level)?;
+        let change = self.level_change.fetch_add(1, Ordering::Relaxed) + 1;
+        if seconds > 0 {
+            let (logging, newest) = (self.logging.clone(), self.level_change.clone());
+            self.runtime.spawn(async move {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                if newest.load(Ordering::Relaxed) == change
+                    && let Err(error) = logging.set(&before)
+                {
+                    tracing::error!(error, "cannot put the log level back");
+                }
+            });
+        }
+        Ok(())
+    }
+}

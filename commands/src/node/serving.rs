@@ -1,0 +1,116 @@
+//! The serving part of a node: proxy listeners and workers; and the data plane role.
+
+use super::listeners::{facts, kind, open};
+use super::process::facts_of;
+use super::{Node, Running};
+use crate::failure::Failure;
+use gwctl_admin_api::Face;
+use gwctl_conf::{Flavor, NodeConf, Workers};
+use gwctl_data_plane::{DataPlane, DataPlaneOptions};
+use gwctl_entities::{NodeKind, Registry, RegistryOptions};
+use gwctl_lifecycle::TaskSet;
+use gwctl_plugins::{Natives, PluginHost, natives};
+use gwctl_proxy::{AddedHeaders, Listener, Network, Proxy, ProxyError, ProxyOptions, SnapshotHandle, SnapshotOptions};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Starts a data plane: cache, proxy, status listener, link.
+pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<Running, Failure> {
+    let options = DataPlaneOptions {
+        conf: &node.conf,
+        materials: &node.materials,
+        node_id: &node.identity.id,
+        hostname: &node.identity.hostname,
+        registry: registry(&node),
+    };
+    let failed = |error: gwctl_data_plane::StartError| {
+        Failure::because("cannot start the data plane", &error)
+            .hint("`gwctl certs init` makes a cluster certificate; the prefix must be writable and not in use by another node")
+    };
+    let flavor = router_flavor(&node.conf)?;
+    let data_plane = DataPlane::open(&options, |shared| SnapshotOptions {
+        flavor,
+        hosts: vec![Arc::new(Natives)],
+        node: shared,
+    })
+    .map_err(failed)?;
+    let proxy = start_proxy(&node, data_plane.gateway().handle().clone())?;
+    let stats = proxy.stats().clone();
+    let backend = data_plane.status(facts(&node), move || facts_of(Some(&stats)));
+    open(&node, Face::Status, &backend, &node.shutdown, tasks)?;
+    tasks.add(data_plane.join(&options, &node.shutdown).map_err(failed)?);
+    Ok(Running::new(Some(proxy)))
+}
+
+/// Schemas of the node. A data plane knows only the plugins it can run, so that its control plane learns what it lacks.
+pub(crate) fn registry(node: &Node) -> Arc<Registry> {
+    let kind = kind(node);
+    let mut plugins: BTreeSet<String> = node.conf.plugins.clone();
+    if kind == NodeKind::DataPlane {
+        plugins.retain(|name| natives().iter().any(|native| native.name == name));
+    }
+    let router_flavor = node.conf.router_flavor.as_str().to_owned();
+    Arc::new(Registry::bundled(&RegistryOptions { kind, router_flavor, plugins: Some(plugins) }))
+}
+
+/// Opens the proxy's listeners and starts its workers.
+pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle) -> Result<Proxy, Failure> {
+    let options = proxy_options(&node.conf);
+    for listener in &options.listeners {
+        tracing::info!(address = %listener.addr, tls = listener.ssl, workers = options.workers, "proxy listening");
+    }
+    Proxy::start(options, snapshots).map_err(|error| {
+        let hint = match &error {
+            ProxyError::IoListen { address, source } if source.kind() == std::io::ErrorKind::AddrInUse => format!(
+                "another process listens on port {port}: find it with `ss -ltnp 'sport = :{port}'`, or set proxy_listen to another port",
+                port = address.port()
+            ),
+            _ => "correct proxy_listen".to_owned(),
+        };
+        Failure::because("cannot start the proxy", &error).hint(hint)
+    })
+}
+
+fn proxy_options(conf: &NodeConf) -> ProxyOptions {
+    let listeners = conf
+        .proxy_listen
+        .iter()
+        .map(|listen| Listener { addr: listen.address, ssl: listen.ssl, http2: listen.http2 })
+        .collect();
+    let workers = match conf.workers {
+        Workers::Auto => std::thread::available_parallelism().map_or(1, usize::from),
+        Workers::Count(count) => count,
+    };
+    ProxyOptions {
+        listeners,
+        workers,
+        headers: AddedHeaders::from_tokens(conf.headers.iter().copied(), conf.headers_upstream.iter().copied()),
+        trusted_ips: conf.real_ip.trusted.iter().filter_map(|text| Network::parse(text)).collect(),
+        real_ip_header: conf.real_ip.header.to_ascii_lowercase(),
+        real_ip_recursive: conf.real_ip.recursive,
+        allow_debug_header: conf.allow_debug_header,
+        client_max_body_size: conf.limits.client_max_body_size,
+        upstream_keepalive_pool_size: conf.upstream_keepalive.pool_size,
+        upstream_keepalive_max_requests: u32::try_from(conf.upstream_keepalive.max_requests).unwrap_or(0),
+        upstream_keepalive_idle_timeout: conf.upstream_keepalive.idle_timeout,
+        shutdown_timeout: conf.shutdown_grace,
+        ..ProxyOptions::default()
+    }
+}
+
+/// The flavor of routes, refused where it is not built yet.
+pub(crate) fn router_flavor(conf: &NodeConf) -> Result<gwctl_router::Flavor, Failure> {
+    match conf.router_flavor {
+        Flavor::TraditionalCompatible => Ok(gwctl_router::Flavor::TraditionalCompatible),
+        Flavor::Traditional | Flavor::Expressions => Err(Failure::new(format!(
+            "router_flavor = {} is not supported by this version",
+            conf.router_flavor.as_str()
+        ))
+        .hint("set router_flavor to traditional_compatible")),
+    }
+}
+
+/// What builds the plugins of a node that is its own control plane.
+pub(crate) fn plugin_hosts() -> Vec<Arc<dyn PluginHost>> {
+    vec![Arc::new(Natives), Arc::new(super::unavailable::Unavailable)]
+}

@@ -1,0 +1,170 @@
+//! Nodes with an Admin API: control planes, traditional nodes, and nodes without a store of their own.
+
+use super::listeners::{facts, open};
+use super::process::NodeProcess;
+use super::serving::{plugin_hosts, registry, router_flavor, start_proxy};
+use super::{Node, Running};
+use crate::failure::Failure;
+use gwctl_admin_api::{Backend, DeclarativeDocument, DeclarativeOptions, Face};
+use gwctl_conf::{Database, Role};
+use gwctl_control_plane::declarative::DeclarativeState;
+use gwctl_control_plane::{StoreBackend, bootstrap, purge_expired, start_cluster};
+use gwctl_data_plane::{Gateway, RecordDirectory};
+use gwctl_entities::EntityError;
+use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
+use gwctl_proxy::SnapshotOptions;
+use gwctl_store::{Changes, LmdbOptions, LmdbStore, Store};
+use std::sync::Arc;
+
+/// Folder of the configuration of a node without a store, below the prefix.
+const DECLARATIVE_FOLDER: &str = "declarative";
+
+/// Changes of the store taken over one by one; more are read as a whole.
+const INCREMENTAL_LIMIT: usize = 1000;
+
+/// Starts the node.
+pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Failure> {
+    let store = open_store(&node)?;
+    let stored = |error: EntityError| Failure::because("the store does not answer", &error);
+    let declarative = match node.conf.database {
+        Database::Off => Some(DeclarativeState::open(&*store).map_err(stored)?),
+        _ => {
+            bootstrap(&*store).map_err(stored)?;
+            tasks.add(purge_expired(store.clone(), node.shutdown.clone()));
+            None
+        }
+    };
+    let fleet = match node.conf.role {
+        Role::ControlPlane => {
+            let started = start_cluster(&node.conf, &node.materials, store.clone(), &node.shutdown, tasks).await;
+            Some(started.map_err(|error| {
+                let failure = Failure::because("cannot start the cluster listener", &error);
+                match error.hint() {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            })?)
+        }
+        _ => None,
+    };
+    let process = Arc::new(NodeProcess::new(node.logging.clone()));
+    let backend: Arc<dyn Backend> =
+        Arc::new(StoreBackend::new(store.clone(), facts(&node), process.clone(), fleet, declarative));
+    load_file(&node, &*backend)?;
+    let proxy = match node.conf.runs_proxy() {
+        true => Some(serve(&node, &store, tasks)?),
+        false => None,
+    };
+    if let Some(proxy) = &proxy {
+        // Set once, here.
+        let _ = process.stats.set(proxy.stats().clone());
+    }
+    open(&node, Face::Admin, &backend, &node.shutdown, tasks)?;
+    open(&node, Face::Status, &backend, &node.shutdown, tasks)?;
+    Ok(Running::new(proxy))
+}
+
+fn open_store(node: &Node) -> Result<Arc<dyn Store>, Failure> {
+    let folder = match node.conf.database {
+        Database::Off => node.conf.prefix.join(DECLARATIVE_FOLDER),
+        _ => node.conf.store_path.clone(),
+    };
+    let store = LmdbStore::open(&folder, registry(node), LmdbOptions::default()).map_err(|error| {
+        let failure = Failure::because(format!("cannot open the store {}", folder.display()), &error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    Ok(Arc::new(store))
+}
+
+/// Loads `declarative_config` or `declarative_config_string` of a node without a store.
+fn load_file(node: &Node, backend: &dyn Backend) -> Result<(), Failure> {
+    let (text, name) = match (&node.conf.declarative_config, &node.conf.declarative_config_string) {
+        _ if node.conf.database != Database::Off => return Ok(()),
+        (Some(path), _) => {
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Failure::because(format!("cannot read declarative_config {}", path.display()), &error)
+            })?;
+            (text, path.display().to_string())
+        }
+        (None, Some(text)) => (text.clone(), "declarative_config_string".to_owned()),
+        (None, None) => return Ok(()),
+    };
+    let loaded = backend.load_declarative(DeclarativeDocument::Text(text), DeclarativeOptions::default());
+    loaded.map(drop).map_err(|error| {
+        Failure::new(format!("{name} is not valid: {}", error.body())).hint("nothing of the file was loaded")
+    })
+}
+
+/// Starts the proxy and keeps its snapshot equal to the store.
+fn serve(node: &Node, store: &Arc<dyn Store>, tasks: &mut TaskSet) -> Result<gwctl_proxy::Proxy, Failure> {
+    let directory = Arc::new(RecordDirectory(Arc::new(store.clone())));
+    let shared = Arc::new(gwctl_plugins::Node::new(&*node.identity.id, &*node.identity.hostname, directory));
+    let options = SnapshotOptions { flavor: router_flavor(&node.conf)?, hosts: plugin_hosts(), node: shared };
+    let gateway = Arc::new(Gateway::new(options));
+    let follower = Follower { store: store.clone(), gateway: gateway.clone() };
+    let version = follower.catch_up(None);
+    tasks.add(follow(Arc::new(follower), version, node.shutdown.clone()));
+    start_proxy(node, gateway.handle().clone())
+}
+
+/// Takes the store's changes over into the snapshot.
+struct Follower {
+    store: Arc<dyn Store>,
+    gateway: Arc<Gateway>,
+}
+
+impl Follower {
+    /// Brings the snapshot to the newest version; the version it shows, None when it could not be built.
+    fn catch_up(&self, shown: Option<u64>) -> Option<u64> {
+        match self.advance(shown) {
+            Ok(version) => Some(version),
+            Err(fault) => {
+                tracing::error!(fault, "cannot serve the newest configuration, the one before stays in force");
+                None
+            }
+        }
+    }
+
+    fn advance(&self, shown: Option<u64>) -> Result<u64, String> {
+        let words = |error: EntityError| error.to_string();
+        if let Some(shown) = shown
+            && let Changes::Deltas(changes) = self.store.changes_since(shown, INCREMENTAL_LIMIT).map_err(words)?
+            && changes.len() < INCREMENTAL_LIMIT
+        {
+            let newest = changes.last().map_or(shown, |change| change.version);
+            let prepared = self.gateway.prepare_changes(changes.iter().flat_map(|change| change.deltas.iter()))?;
+            tracing::debug!(version = newest, took = ?prepared.took, "snapshot built from changes");
+            self.gateway.install(prepared);
+            return Ok(newest);
+        }
+        let read = self.store.read().map_err(words)?;
+        let mut failed = None;
+        let prepared = self.gateway.prepare(|entity| {
+            read.all_rows(entity).unwrap_or_else(|error| {
+                failed = Some(error.to_string());
+                Vec::new()
+            })
+        });
+        if let Some(fault) = failed {
+            return Err(fault);
+        }
+        let prepared = prepared?;
+        tracing::info!(version = read.version(), took = ?prepared.took, "snapshot built");
+        self.gateway.install(prepared);
+        Ok(read.version())
+    }
+}
+
+fn follow(follower: Arc<Follower>, mut shown: Option<u64>, shutdown: Shutdown) -> Task {
+    spawn("snapshot of the store", Phase::Stop, async move {
+        let mut versions = follower.store.watch();
+        while let Some(Ok(())) = shutdown.until(Phase::Stop, versions.changed()).await {
+            versions.mark_unchanged();
+            let follower = follower.clone();
+            shown = tokio::task::spawn_blocking(move || follower.catch_up(shown)).await.unwrap_or(None);
+        }
+    })
+}

@@ -1,0 +1,148 @@
+//! The node behind the Admin API: a store, the fleet, and what the process tells of itself.
+
+use crate::declarative::DeclarativeState;
+use crate::fleet::FleetTable;
+use gwctl_admin_api::{
+    Backend, DataPlaneRow, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, LogScope, NodeFacts, Origin,
+    StatusFacts,
+};
+use gwctl_entities::fleet::Fleet;
+use gwctl_entities::{EntityError, Fill, Read, Registry, Write};
+use gwctl_store::{Store, SystemFill, unix_millis};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the rest of the process answers for the Admin API.
+pub trait Process: Send + Sync + 'static {
+    /// Counters of the proxy; zero where none runs.
+    fn status(&self) -> StatusFacts;
+    /// Whether everything beside the store is ready; the reason when not.
+    fn readiness(&self) -> Result<(), String>;
+    /// Level in force, in Kong's words.
+    fn log_level(&self) -> String;
+    /// Sets the level for so many seconds (0: for good).
+    fn set_log_level(&self, level: &str, seconds: u64) -> Result<(), String>;
+}
+
+/// [`Backend`] on a store: control planes, traditional nodes and nodes without a store of their own (whose
+/// configuration is kept in the same engine and replaced as a whole).
+pub struct StoreBackend {
+    store: Arc<dyn Store>,
+    facts: NodeFacts,
+    process: Arc<dyn Process>,
+    fleet: Option<Arc<FleetTable>>,
+    declarative: Option<DeclarativeState>,
+    draining: AtomicBool,
+}
+
+impl StoreBackend {
+    /// `fleet` on control planes, `declarative` on nodes without a store.
+    pub fn new(
+        store: Arc<dyn Store>,
+        facts: NodeFacts,
+        process: Arc<dyn Process>,
+        fleet: Option<Arc<FleetTable>>,
+        declarative: Option<DeclarativeState>,
+    ) -> Self {
+        Self { store, facts, process, fleet, declarative, draining: AtomicBool::new(false) }
+    }
+}
+
+impl Backend for StoreBackend {
+    fn registry(&self) -> Arc<Registry> {
+        self.store.registry().clone()
+    }
+
+    fn node(&self) -> NodeFacts {
+        self.facts.clone()
+    }
+
+    fn read(&self) -> Result<Box<dyn Read + '_>, EntityError> {
+        self.store.read()
+    }
+
+    fn write(
+        &self,
+        origin: &Origin,
+        work: &mut dyn FnMut(&mut dyn Write) -> Result<(), EntityError>,
+    ) -> Result<u64, EntityError> {
+        let origin = gwctl_store::Origin::new(&origin.who, format!("admin-api {}", origin.from));
+        Ok(self.store.write(&origin, work)?.version)
+    }
+
+    fn now_millis(&self) -> u64 {
+        unix_millis()
+    }
+
+    fn new_uuid(&self) -> String {
+        SystemFill.uuid()
+    }
+
+    fn new_token(&self) -> String {
+        SystemFill.token()
+    }
+
+    fn data_planes(&self) -> Result<Vec<DataPlaneRow>, EntityError> {
+        Ok(self.fleet.as_ref().map(|fleet| fleet.rows()).unwrap_or_default())
+    }
+
+    fn fleet(&self) -> Result<Fleet, EntityError> {
+        let version = self.store.version();
+        let empty = Fleet { kind: Fleet::KIND.to_owned(), version, now_millis: unix_millis(), ..Fleet::default() };
+        Ok(self.fleet.as_ref().map_or(empty, |fleet| fleet.fleet(version)))
+    }
+
+    fn status(&self) -> StatusFacts {
+        let mut facts = self.process.status();
+        match &self.declarative {
+            Some(declarative) => facts.configuration_hash = Some(declarative.hash()),
+            None => facts.database_reachable = Some(self.store.read().is_ok()),
+        }
+        facts
+    }
+
+    fn readiness(&self) -> Result<(), String> {
+        if self.draining.load(Ordering::Relaxed) {
+            return Err("draining".to_owned());
+        }
+        match &self.declarative {
+            Some(declarative) => declarative.readiness()?,
+            None => self.store.read().map(drop).map_err(|error| format!("the store does not answer: {error}"))?,
+        }
+        self.process.readiness()
+    }
+
+    fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    fn load_declarative(
+        &self,
+        document: DeclarativeDocument,
+        options: DeclarativeOptions,
+    ) -> Result<DeclarativeLoaded, EntityError> {
+        match &self.declarative {
+            Some(declarative) => declarative.load(&*self.store, document, options),
+            None => Err(with_a_store()),
+        }
+    }
+
+    fn export_declarative(&self) -> Result<String, EntityError> {
+        match &self.declarative {
+            Some(_) => crate::declarative::export(&*self.store),
+            None => Err(with_a_store()),
+        }
+    }
+
+    fn log_level(&self) -> String {
+        self.process.log_level()
+    }
+
+    fn set_log_level(&self, _scope: LogScope, level: &str, seconds: u64) -> Result<(), EntityError> {
+        self.process.set_log_level(level, seconds).map_err(|message| EntityError::Bare { status: 500, message })
+    }
+}
+
+fn with_a_store() -> EntityError {
+    EntityError::Bare { status: 400, message: "this endpoint is only available when Kong is configured to not use a database".to_owned() }
+}

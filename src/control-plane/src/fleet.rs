@@ -1,0 +1,291 @@
+//! What the control plane knows of its data planes: who they are, when they were last heard, what they serve.
+//!
+//! Rows live in memory and are written to a setting of the store now and then, so that a restarted control plane shows
+//! its fleet at once. They are no configuration: they have no version, and nothing is pushed when they change.
+
+use gwctl_admin_api::DataPlaneRow;
+use gwctl_entities::EntityError;
+use gwctl_entities::fleet::{Fleet, FleetMember};
+use gwctl_store::{Store, unix_millis};
+use gwctl_wire::ConfigHash;
+use gwctl_wire::v1::cp_link::NodeRecord;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Setting of the store that holds the rows.
+const SETTING: &str = "fleet";
+
+/// Payloads remembered to tell how far behind a reported hash is.
+const REMEMBERED: usize = 1024;
+
+/// What the upgrade request and the connection said of a data plane.
+#[derive(Debug, Clone, Default)]
+pub struct Identity {
+    pub id: String,
+    pub hostname: String,
+    pub ip: String,
+    pub version: String,
+    /// End of its certificate, Unix seconds.
+    pub certificate_expires_at: Option<u64>,
+    /// `v1`, `v2` ...
+    pub protocol: &'static str,
+}
+
+/// One data plane as stored.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Member {
+    hostname: String,
+    ip: String,
+    version: String,
+    sync_status: String,
+    sync_detail: Option<String>,
+    config_hash: String,
+    last_seen_millis: u64,
+    labels: BTreeMap<String, String>,
+    certificate_expires_at: Option<u64>,
+    protocol: String,
+    /// Its link has reported something; before, Kong's table has no row of it.
+    recorded: bool,
+    #[serde(skip)]
+    connections: usize,
+}
+
+/// A payload that was made: its hash, the version it holds and when it was ready.
+#[derive(Debug, Clone)]
+struct Made {
+    hash: ConfigHash,
+    version: u64,
+    since_millis: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    members: BTreeMap<String, Member>,
+    made: VecDeque<Made>,
+    dirty: bool,
+}
+
+/// The table of data planes.
+#[derive(Debug)]
+pub struct FleetTable {
+    state: Mutex<State>,
+    purge_delay: Duration,
+}
+
+impl FleetTable {
+    /// The rows the store remembers. Rows unheard of for `purge_delay` are gone.
+    pub fn load(store: &dyn Store, purge_delay: Duration) -> Result<Self, EntityError> {
+        let members = match store.setting(SETTING)? {
+            None => BTreeMap::new(),
+            Some(text) => serde_json::from_str(&text).unwrap_or_else(|error| {
+                tracing::warn!(%error, "the stored table of data planes is unreadable, starting with an empty one");
+                BTreeMap::new()
+            }),
+        };
+        let state = State { members, ..State::default() };
+        Ok(Self { state: Mutex::new(state), purge_delay })
+    }
+
+    /// Writes the rows to the store when they changed; blocking.
+    pub fn save(&self, store: &dyn Store) -> Result<(), EntityError> {
+        let text = {
+            let mut state = self.lock();
+            self.purge(&mut state);
+            if !std::mem::take(&mut state.dirty) {
+                return Ok(());
+            }
+            serde_json::to_string(&state.members).map_err(|error| EntityError::Database(error.to_string()))?
+        };
+        store.set_setting(SETTING, Some(&text))
+    }
+
+    /// A payload of this version is what data planes are meant to have from now on.
+    pub fn payload_made(&self, hash: &ConfigHash, version: u64) {
+        let mut state = self.lock();
+        if state.made.back().is_some_and(|made| made.hash == *hash) {
+            return;
+        }
+        if state.made.len() == REMEMBERED {
+            state.made.pop_front();
+        }
+        state.made.push_back(Made { hash: hash.clone(), version, since_millis: unix_millis() });
+    }
+
+    /// A connection of this node was accepted.
+    pub fn connected(&self, identity: &Identity) {
+        let mut state = self.lock();
+        let member = state.members.entry(identity.id.clone()).or_default();
+        member.connections += 1;
+        member.hostname.clone_from(&identity.hostname);
+        member.ip.clone_from(&identity.ip);
+        member.version.clone_from(&identity.version);
+        member.certificate_expires_at = identity.certificate_expires_at;
+        identity.protocol.clone_into(&mut member.protocol);
+        member.last_seen_millis = unix_millis();
+        if member.sync_status.is_empty() {
+            "unknown".clone_into(&mut member.sync_status);
+            ConfigHash::zero().as_str().clone_into(&mut member.config_hash);
+        }
+        state.dirty = true;
+    }
+
+    /// A connection of this node ended; its row stays.
+    pub fn disconnected(&self, id: &str) {
+        let mut state = self.lock();
+        if let Some(member) = state.members.get_mut(id) {
+            member.connections = member.connections.saturating_sub(1);
+            state.dirty = true;
+        }
+    }
+
+    /// News of a node from its link.
+    pub fn record(&self, id: &str, record: &NodeRecord, detail: Option<String>) {
+        let mut state = self.lock();
+        if let Some(member) = state.members.get_mut(id) {
+            record.sync_status.as_str().clone_into(&mut member.sync_status);
+            member.sync_detail = detail;
+            record.config_hash.as_str().clone_into(&mut member.config_hash);
+            member.labels.clone_from(&record.info.labels);
+            member.last_seen_millis = unix_millis();
+            member.recorded = true;
+            state.dirty = true;
+        }
+    }
+
+    /// Rows of `GET /clustering/data-planes`, ascending by id.
+    pub fn rows(&self) -> Vec<DataPlaneRow> {
+        let mut state = self.lock();
+        self.purge(&mut state);
+        let now = unix_millis() / 1000;
+        let delay = self.purge_delay.as_secs();
+        let recorded = state.members.iter().filter(|(_, member)| member.recorded);
+        recorded.map(|(id, member)| row(id, member, now, delay)).collect()
+    }
+
+    /// Answer of `GET /gwctl/fleet`.
+    pub fn fleet(&self, version: u64) -> Fleet {
+        let mut state = self.lock();
+        self.purge(&mut state);
+        let now_millis = unix_millis();
+        let items = state.members.iter().map(|(id, row)| member(id, row, &state.made, version, now_millis)).collect();
+        let config_hash = state.made.back().map(|made| made.hash.to_string());
+        Fleet { kind: Fleet::KIND.to_owned(), version, config_hash, now_millis, items }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The table holds plain values; one that panicked while writing left a readable row.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn purge(&self, state: &mut State) {
+        let oldest = unix_millis().saturating_sub(u64::try_from(self.purge_delay.as_millis()).unwrap_or(u64::MAX));
+        let before = state.members.len();
+        state.members.retain(|_, member| member.connections > 0 || member.last_seen_millis > oldest);
+        state.dirty |= state.members.len() != before;
+    }
+}
+
+fn row(id: &str, member: &Member, now: u64, purge_delay: u64) -> DataPlaneRow {
+    let last_seen = member.last_seen_millis / 1000;
+    DataPlaneRow {
+        id: id.to_owned(),
+        hostname: member.hostname.clone(),
+        ip: member.ip.clone(),
+        version: member.version.clone(),
+        sync_status: member.sync_status.clone(),
+        config_hash: member.config_hash.clone(),
+        last_seen,
+        updated_at: last_seen,
+        labels: (!member.labels.is_empty()).then(|| member.labels.clone()),
+        certificate_expires_at: Some(member.certificate_expires_at),
+        rpc_capabilities: Vec::new(),
+        ttl: (last_seen + purge_delay).saturating_sub(now),
+    }
+}
+
+fn member(id: &str, row: &Member, made: &VecDeque<Made>, version: u64, now_millis: u64) -> FleetMember {
+    let position = made.iter().rposition(|payload| payload.hash.as_str() == row.config_hash);
+    let first_missing = match position {
+        Some(position) => made.get(position + 1),
+        None => made.front(),
+    };
+    FleetMember {
+        id: id.to_owned(),
+        name: row.hostname.clone(),
+        hostname: row.hostname.clone(),
+        labels: row.labels.clone(),
+        address: row.ip.clone(),
+        version: row.version.clone(),
+        sync_status: row.sync_status.clone(),
+        sync_detail: row.sync_detail.clone(),
+        connected: row.connections > 0,
+        protocol: Some(row.protocol.clone()),
+        last_seen_millis: row.last_seen_millis,
+        config_hash: Some(row.config_hash.clone()),
+        // A node that serves the newest payload has everything up to the store's version.
+        applied_version: position.and_then(|at| if at + 1 == made.len() { Some(version) } else { Some(made.get(at)?.version) }),
+        target_version: Some(version),
+        lag_millis: Some(first_missing.map_or(0, |payload| now_millis.saturating_sub(payload.since_millis))),
+        certificate_expires_at: row.certificate_expires_at,
+        ..FleetMember::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gwctl_wire::compat::SyncStatus;
+
+    fn table() -> FleetTable {
+        FleetTable { state: Mutex::default(), purge_delay: Duration::from_secs(60) }
+    }
+
+    fn identity(id: &str) -> Identity {
+        Identity { id: id.to_owned(), hostname: "dp".to_owned(), protocol: "v1", ..Identity::default() }
+    }
+
+    fn reports(table: &FleetTable, id: &str, hash: &str) {
+        let record =
+            NodeRecord { sync_status: SyncStatus::Normal, config_hash: ConfigHash::from(hash), info: Default::default() };
+        table.record(id, &record, None);
+    }
+
+    #[test]
+    fn a_node_is_behind_until_it_reports_the_newest_hash() {
+        let table = table();
+        table.payload_made(&ConfigHash::from("one"), 3);
+        table.payload_made(&ConfigHash::from("two"), 5);
+        table.connected(&identity("a"));
+        reports(&table, "a", "one");
+        let fleet = table.fleet(5);
+        assert_eq!((fleet.items[0].applied_version, fleet.items[0].target_version), (Some(3), Some(5)));
+        reports(&table, "a", "two");
+        let fleet = table.fleet(6);
+        assert_eq!((fleet.items[0].applied_version, fleet.items[0].lag_millis), (Some(6), Some(0)));
+        assert_eq!(fleet.config_hash.as_deref(), Some("two"));
+    }
+
+    #[test]
+    fn a_node_is_connected_until_its_last_connection_ends_and_its_row_stays() {
+        let table = table();
+        table.connected(&identity("a"));
+        table.connected(&identity("a"));
+        table.disconnected("a");
+        assert!(table.fleet(0).items[0].connected);
+        table.disconnected("a");
+        assert!(!table.fleet(0).items[0].connected);
+        assert!(table.rows().is_empty(), "nothing reported yet");
+    }
+
+    #[test]
+    fn a_row_unheard_of_for_the_purge_delay_is_gone() {
+        let table = FleetTable { state: Mutex::default(), purge_delay: Duration::ZERO };
+        table.connected(&identity("a"));
+        assert_eq!(table.fleet(0).items.len(), 1, "a connected node is never purged");
+        table.disconnected("a");
+        assert!(table.fleet(0).items.is_empty());
+    }
+}

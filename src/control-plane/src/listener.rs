@@ -1,0 +1,151 @@
+//! The cluster listener: accepts data planes, checks their certificates and requests, and hands them to a session.
+//!
+//! The checks come in Kong's order: client certificate (else the connection is dropped, or answered 400 where the TLS
+//! layer would have refused it), path, arguments (400), WebSocket headers (else dropped).
+
+use crate::fleet::Identity;
+use crate::session::{self, Shared};
+use gwctl_certs::{Answer, Peers};
+use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
+use gwctl_link::{Accepted, accept};
+use gwctl_store::unix_millis;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+/// Connections served at once; further ones wait in the listener's backlog.
+const CONNECTION_LIMIT: usize = 20_000;
+
+/// Wait after a failed accept (out of file descriptors), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+pub(crate) struct ClusterListener {
+    pub(crate) socket: TcpListener,
+    pub(crate) acceptor: TlsAcceptor,
+    pub(crate) peers: Peers,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// Accepts until shutdown begins; sessions end with the phase `Stop`.
+pub(crate) async fn run(listener: ClusterListener, shutdown: Shutdown) {
+    let places = Arc::new(Semaphore::new(CONNECTION_LIMIT));
+    let mut sessions = TaskSet::new();
+    let listener = Arc::new(listener);
+    loop {
+        let accepted = shutdown.until(Phase::StopAccepting, async {
+            let place = places.clone().acquire_owned().await;
+            (place, listener.socket.accept().await)
+        });
+        match accepted.await {
+            None => break,
+            Some((Ok(place), Ok((tcp, address)))) => {
+                let (listener, stop) = (listener.clone(), shutdown.clone());
+                sessions.add(spawn("cluster session", Phase::Stop, async move {
+                    stop.until(Phase::Stop, serve(&listener, tcp, address)).await;
+                    drop(place);
+                }));
+            }
+            Some((_, outcome)) => {
+                let error = outcome.err().map(|error| error.to_string()).unwrap_or_default();
+                tracing::error!(error, "cannot accept a data plane");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    shutdown.reached(Phase::Stop).await;
+    sessions.shut_down(&shutdown, Duration::from_secs(2)).await;
+}
+
+async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr) {
+    let accepted = match accept(tcp, &listener.acceptor).await {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            tracing::info!(%address, %error, "connection to the cluster listener failed");
+            return;
+        }
+    };
+    let chain = accepted.peer_certificates();
+    let presented = (!chain.is_empty()).then_some(chain.as_slice());
+    match listener.peers.peer_allowed(presented, unix_millis() / 1000) {
+        Ok(facts) => admit(listener, accepted, address, u64::try_from(facts.not_after).ok()).await,
+        Err(refusal) => {
+            tracing::warn!(%address, why = %refusal, "data plane refused");
+            match refusal.answer() {
+                Answer::BadRequest => {
+                    accepted.refuse(400, "Bad Request", "the client certificate is not accepted\n").await;
+                }
+                Answer::Close => accepted.drop_silently().await,
+            }
+        }
+    }
+}
+
+async fn admit(listener: &ClusterListener, accepted: Accepted, address: SocketAddr, expires: Option<u64>) {
+    let request = &accepted.request;
+    if request.path != "/v1/outlet" {
+        return accepted.refuse(404, "Not Found", "the cluster listener serves /v1/outlet\n").await;
+    }
+    let (Some(id), Some(version)) = (request.argument("node_id"), request.argument("node_version")) else {
+        tracing::warn!(%address, "data plane refused: node_id or node_version is missing in its request");
+        return accepted.refuse(400, "Bad Request", "node_id and node_version are required\n").await;
+    };
+    let Some(key) = request.websocket_key().map(str::to_owned) else {
+        tracing::warn!(%address, "data plane refused: its request is no WebSocket upgrade");
+        return accepted.drop_silently().await;
+    };
+    let identity = Identity {
+        id: id.to_owned(),
+        hostname: request.argument("node_hostname").unwrap_or_default().to_owned(),
+        ip: address.ip().to_string(),
+        version: version.to_owned(),
+        certificate_expires_at: expires,
+        protocol: "v1",
+    };
+    match accepted.upgrade(&key).await {
+        Ok((stream, leftover)) => {
+            let _presence = Presence::enter(&listener.shared, &identity);
+            session::serve(&listener.shared, &identity, stream, &leftover).await;
+        }
+        Err(error) => tracing::info!(%address, %error, "data plane lost during the upgrade"),
+    }
+}
+
+/// The node's place in the fleet table while its connection is open; also when the session is cut short.
+struct Presence<'a> {
+    shared: &'a Shared,
+    id: Option<&'a str>,
+}
+
+impl<'a> Presence<'a> {
+    /// A node without a valid id or host name is served but has no row, as in Kong.
+    fn enter(shared: &'a Shared, identity: &'a Identity) -> Self {
+        let shown = uuid::Uuid::try_parse(&identity.id).is_ok() && is_hostname(&identity.hostname);
+        if shown {
+            shared.fleet.connected(identity);
+        }
+        Self { shared, id: shown.then_some(identity.id.as_str()) }
+    }
+}
+
+impl Drop for Presence<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.shared.fleet.disconnected(id);
+        }
+    }
+}
+
+fn is_hostname(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 255
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':'))
+}
+
+/// Starts the listener's task.
+pub(crate) fn start(listener: ClusterListener, shutdown: &Shutdown) -> Task {
+    let shutdown = shutdown.clone();
+    spawn("cluster listener", Phase::Stop, run(listener, shutdown))
+}

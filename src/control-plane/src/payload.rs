@@ -1,0 +1,173 @@
+//! The configuration as data planes get it: exported, hashed and compressed once for each version of the store, and
+//! rewritten once for each older version of Kong that asks.
+
+use crate::fleet::FleetTable;
+use bytes::Bytes;
+use gwctl_entities::EntityError;
+use gwctl_lifecycle::{Phase, Shutdown};
+use gwctl_store::{Store, unix_millis};
+use gwctl_wire::compat::{PayloadProfile, Variant, Version, rewrite};
+use gwctl_wire::export;
+use gwctl_wire::v1::reconfigure::{self, DEFAULT_EXPANSION, EncodeError, Limits};
+use gwctl_wire::{ConfigHash, ConfigTable, Hashes};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Shortest time between two payloads while changes keep coming. The first change of a burst goes out at once.
+const SHORTEST_COOLDOWN: Duration = Duration::from_millis(100);
+
+/// Wait after a payload could not be made, for example because the store did not answer.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// One configuration, ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Payload {
+    pub(crate) hash: ConfigHash,
+    pub(crate) profile: Arc<PayloadProfile>,
+    table: ConfigTable,
+    hashes: Hashes,
+    timestamp: f64,
+    limits: Limits,
+    bytes: Bytes,
+    /// Payloads for other versions of Kong.
+    variants: Mutex<BTreeMap<Variant, Bytes>>,
+}
+
+impl Payload {
+    /// The compressed message for a node of this version. Blocks while a variant is made for the first time.
+    pub(crate) fn for_version(&self, version: &str) -> Result<Bytes, EncodeError> {
+        // A version that cannot be read was refused before; what is sent to it does not matter.
+        let variant = Version::parse(version).map_or(Variant::CURRENT, Variant::of);
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bytes) = variants.get(&variant) {
+            return Ok(bytes.clone());
+        }
+        let bytes = match rewrite(&self.table, variant) {
+            None => self.bytes.clone(),
+            Some(rewritten) => {
+                for notice in &rewritten.notices {
+                    tracing::warn!(version, notice, "configuration adapted to an older data plane");
+                }
+                reconfigure::encode(&rewritten.table, &self.hashes, self.timestamp, &self.limits)?
+            }
+        };
+        variants.insert(variant, bytes.clone());
+        Ok(bytes)
+    }
+}
+
+/// The newest payload, for those who wait for the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Payloads {
+    newest: watch::Sender<Option<Arc<Payload>>>,
+}
+
+impl Payloads {
+    pub(crate) fn new() -> Self {
+        Self { newest: watch::Sender::new(None) }
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Option<Arc<Payload>>> {
+        self.newest.subscribe()
+    }
+}
+
+/// Makes a payload whenever the store has a new version.
+pub(crate) struct Maker {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) fleet: Arc<FleetTable>,
+    pub(crate) payloads: Payloads,
+    pub(crate) limit: usize,
+    /// `db_update_frequency`: Kong's own cooldown, and the longest there is here.
+    pub(crate) longest_cooldown: Duration,
+    pub(crate) expressions: bool,
+}
+
+impl Maker {
+    /// Runs until the node stops.
+    pub(crate) async fn run(self, shutdown: Shutdown) {
+        let maker = Arc::new(self);
+        let mut versions = maker.store.watch();
+        let mut previous = None;
+        loop {
+            let version = *versions.borrow_and_update();
+            let cooldown = maker.clone().publish(version, &mut previous).await;
+            let next = async {
+                tokio::time::sleep(cooldown.unwrap_or(RETRY)).await;
+                // After a failure the same version is tried again.
+                cooldown.is_none() || versions.changed().await.is_ok()
+            };
+            if shutdown.until(Phase::Stop, next).await != Some(true) {
+                return;
+            }
+        }
+    }
+
+    /// Makes and publishes one payload; how long to let changes gather before the next, None when it failed.
+    async fn publish(self: Arc<Self>, version: u64, previous: &mut Option<Arc<Payload>>) -> Option<Duration> {
+        let began = Instant::now();
+        let (maker, before) = (self.clone(), previous.clone());
+        let made = tokio::task::spawn_blocking(move || maker.make(before.as_deref())).await;
+        let payload = match made {
+            Ok(Ok(payload)) => Arc::new(payload),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "cannot make the configuration for data planes; they keep the one they have");
+                return None;
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot make the configuration for data planes; they keep the one they have");
+                return None;
+            }
+        };
+        let took = began.elapsed();
+        tracing::info!(
+            version,
+            hash = %payload.hash,
+            bytes = payload.bytes.len(),
+            took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "configuration ready for data planes"
+        );
+        self.fleet.payload_made(&payload.hash, version);
+        *previous = Some(payload.clone());
+        self.payloads.newest.send_replace(Some(payload));
+        // The maker takes at most a third of the time, so a large configuration does not occupy the node.
+        Some((took * 2).max(SHORTEST_COOLDOWN).min(self.longest_cooldown.max(SHORTEST_COOLDOWN)))
+    }
+
+    fn make(&self, previous: Option<&Payload>) -> Result<Payload, MakeError> {
+        let registry = self.store.registry();
+        let cluster_id = self.store.setting("cluster_id")?.unwrap_or_default();
+        let table = {
+            let read = self.store.read()?;
+            export::build(
+                registry.entities(),
+                |schema| {
+                    let rows = read.all_rows(&schema.name)?;
+                    Ok::<_, EntityError>(rows.iter().map(|row| registry.export_row(&schema.name, row)).collect())
+                },
+                &cluster_id,
+            )?
+        };
+        let hashes = table.hashes();
+        let plugin_version = |name: &str| registry.plugin_facts(name).map(|(version, _)| version.to_owned());
+        let profile = Arc::new(table.profile(plugin_version, Default::default(), self.expressions));
+        let limits = Limits::new(self.limit, DEFAULT_EXPANSION);
+        let timestamp = unix_millis() as f64 / 1000.0;
+        let bytes = match previous.filter(|before| before.hashes == hashes) {
+            Some(before) => before.bytes.clone(),
+            None => reconfigure::encode(&table, &hashes, timestamp, &limits)?,
+        };
+        let variants = Mutex::default();
+        Ok(Payload { hash: hashes.config.clone(), profile, table, hashes, timestamp, limits, bytes, variants })
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum MakeError {
+    #[error(transparent)]
+    Store(#[from] EntityError),
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}

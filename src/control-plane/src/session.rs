@@ -1,0 +1,219 @@
+//! Drives the link of one data plane: moves frames, arms one timer, runs effects. It decides nothing about the protocol.
+
+use crate::fleet::{FleetTable, Identity};
+use crate::payload::{Payload, Payloads};
+use gwctl_link::{FrameReader, FrameWriter, LinkError, split};
+use gwctl_websocket::Role;
+use gwctl_wire::Frame;
+use gwctl_wire::compat::Version;
+use gwctl_wire::v1::CpLink;
+use gwctl_wire::v1::cp_link::{Command, Effect, Reason};
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// What every session of a control plane shares.
+pub(crate) struct Shared {
+    pub(crate) payloads: Payloads,
+    pub(crate) fleet: Arc<FleetTable>,
+    pub(crate) own_version: Version,
+    /// Longest frame in bytes (`cluster_max_payload`).
+    pub(crate) limit: usize,
+}
+
+/// Events of the two halves of the connection.
+enum Event {
+    Frame(Frame),
+    Written,
+    Lost(String),
+}
+
+struct Session<'a> {
+    shared: &'a Shared,
+    identity: &'a Identity,
+    link: CpLink,
+    start: Instant,
+    writes: mpsc::Sender<Frame>,
+    payloads: Option<watch::Receiver<Option<Arc<Payload>>>>,
+    /// The payload whose profile the link was given last.
+    payload: Option<Arc<Payload>>,
+    /// Why the newest payload was withheld, in words.
+    detail: Option<String>,
+}
+
+/// Serves one upgraded connection to its end. Dropping the future ends the connection.
+pub(crate) async fn serve<S>(shared: &Shared, identity: &Identity, stream: S, leftover: &[u8])
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let (reader, writer) = split(stream, Role::Server, shared.limit, leftover);
+    let (events, mut inbox) = mpsc::channel(16);
+    let (writes, outbox) = mpsc::channel(2);
+    let _reading = gwctl_lifecycle::spawn("link reader", gwctl_lifecycle::Phase::Stop, read(reader, events.clone()));
+    let writing = gwctl_lifecycle::spawn("link writer", gwctl_lifecycle::Phase::Stop, write(writer, outbox, events));
+    let link = CpLink::new(std::time::Duration::ZERO, &identity.version, shared.own_version.clone());
+    let start = Instant::now();
+    let mut session =
+        Session { shared, identity, link, start, writes, payloads: None, payload: None, detail: None };
+    let reason = session.run(&mut inbox).await;
+    tracing::info!(node = identity.id, address = identity.ip, %reason, "data plane disconnected");
+    drop(session);
+    drop(inbox);
+    // The close frame goes out before the connection is dropped.
+    let _ = tokio::time::timeout(gwctl_link::STEP_LIMIT, writing.join()).await;
+}
+
+impl Session<'_> {
+    fn now(&self) -> std::time::Duration {
+        self.start.elapsed()
+    }
+
+    async fn run(&mut self, inbox: &mut mpsc::Receiver<Event>) -> Reason {
+        loop {
+            while let Some(effect) = self.link.poll_effect() {
+                if let Some(reason) = self.carry_out(effect).await {
+                    return reason;
+                }
+            }
+            let timeout = self.link.next_timeout().map(|at| self.start + at);
+            tokio::select! {
+                event = inbox.recv() => self.take(event.unwrap_or_else(|| Event::Lost("connection ended".to_owned()))),
+                payload = next_payload(&mut self.payloads) => self.offer(payload),
+                () = sleep_until(timeout) => self.link.handle_timeout(self.now()),
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        let now = self.now();
+        match event {
+            Event::Frame(frame) => self.link.handle_frame(now, frame),
+            Event::Written => self.link.handle_command(now, Command::Written),
+            Event::Lost(words) => self.link.handle_lost(now, Reason::PeerLost(words)),
+        }
+    }
+
+    fn offer(&mut self, payload: Option<Arc<Payload>>) {
+        let command = match payload {
+            Some(payload) => {
+                let profile = payload.profile.clone();
+                self.payload = Some(payload);
+                Command::Payload(profile)
+            }
+            None => Command::NoPayload,
+        };
+        self.link.handle_command(self.now(), command);
+    }
+
+    /// Runs one effect; a reason ends the session.
+    async fn carry_out(&mut self, effect: Effect) -> Option<Reason> {
+        match effect {
+            Effect::WantPayload { info } => {
+                tracing::info!(
+                    node = self.identity.id,
+                    address = self.identity.ip,
+                    version = self.identity.version,
+                    plugins = info.plugins.len(),
+                    "data plane joined"
+                );
+                let mut payloads = self.shared.payloads.subscribe();
+                let first = payloads.borrow_and_update().clone();
+                self.payloads = Some(payloads);
+                self.offer(first);
+            }
+            Effect::Send(frame) => self.write(frame).await,
+            Effect::Push => self.push().await,
+            Effect::Record(record) => {
+                let detail = match record.sync_status {
+                    gwctl_wire::compat::SyncStatus::Normal => None,
+                    _ => self.detail.clone(),
+                };
+                self.shared.fleet.record(&self.identity.id, &record, detail);
+            }
+            Effect::Withhold(verdict) => {
+                tracing::warn!(node = self.identity.id, %verdict, "configuration withheld from data plane");
+                self.detail = Some(verdict.to_string());
+            }
+            Effect::HangUp(reason) => {
+                let _ = self.writes.try_send(Frame::Close);
+                return Some(reason);
+            }
+        }
+        None
+    }
+
+    async fn push(&mut self) {
+        // The link asks for a push only after it was given a profile, hence a payload is there.
+        let Some(payload) = self.payload.clone() else { return };
+        let version = self.identity.version.clone();
+        let variant = tokio::task::spawn_blocking(move || payload.for_version(&version)).await;
+        match variant {
+            Ok(Ok(bytes)) => self.write(Frame::Binary(bytes)).await,
+            Ok(Err(error)) => self.lose(format!("cannot encode the configuration: {error}")),
+            Err(error) => self.lose(format!("cannot encode the configuration: {error}")),
+        }
+    }
+
+    async fn write(&mut self, frame: Frame) {
+        if self.writes.send(frame).await.is_err() {
+            self.lose("connection ended".to_owned());
+        }
+    }
+
+    fn lose(&mut self, words: String) {
+        self.link.handle_lost(self.now(), Reason::PeerLost(words));
+    }
+}
+
+/// The next payload; waits for ever while none was asked for. None only when the maker has ended.
+async fn next_payload(payloads: &mut Option<watch::Receiver<Option<Arc<Payload>>>>) -> Option<Arc<Payload>> {
+    if let Some(payloads) = payloads
+        && payloads.changed().await.is_ok()
+    {
+        return payloads.borrow_and_update().clone();
+    }
+    std::future::pending().await
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn read<S: AsyncRead>(mut reader: FrameReader<S>, events: mpsc::Sender<Event>) {
+    loop {
+        let event = match reader.receive().await {
+            Ok(Some(frame)) => Event::Frame(frame),
+            Ok(None) => Event::Lost("the data plane ended the connection".to_owned()),
+            Err(error) => Event::Lost(error.to_string()),
+        };
+        let last = matches!(event, Event::Lost(_));
+        if events.send(event).await.is_err() || last {
+            return;
+        }
+    }
+}
+
+async fn write<S: AsyncWrite>(mut writer: FrameWriter<S>, mut frames: mpsc::Receiver<Frame>, events: mpsc::Sender<Event>) {
+    while let Some(frame) = frames.recv().await {
+        let closing = frame == Frame::Close;
+        let event = match writer.send(&frame).await {
+            Ok(()) => Event::Written,
+            Err(error @ LinkError::TooLong { .. }) => {
+                tracing::error!(%error, "configuration is too large for the cluster link; raise cluster_max_payload on all nodes");
+                Event::Lost(error.to_string())
+            }
+            Err(error) => Event::Lost(error.to_string()),
+        };
+        let last = closing || matches!(event, Event::Lost(_));
+        // After a hang-up nobody listens to events any more; that is no fault.
+        let heard = events.send(event).await.is_ok();
+        if last || !heard && frames.is_empty() {
+            break;
+        }
+    }
+    writer.close().await;
+}

@@ -1,0 +1,162 @@
+//! Starting the role.
+
+use crate::fleet::FleetTable;
+use crate::listener::{self, ClusterListener};
+use crate::payload::{self, Payloads};
+use crate::session::Shared;
+use gwctl_certs::{CertError, Identity, Peers, Source, Trust, read_certificates};
+use gwctl_conf::{Materials, Mtls, NodeConf};
+use gwctl_entities::{DEFAULT_WORKSPACE, EntityError, Map, Value};
+use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
+use gwctl_store::{Origin, Store, unix_millis};
+use gwctl_wire::compat::Version;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// Version of Kong this control plane stands for.
+const OWN_VERSION: &str = "3.9.1";
+
+/// How often changed rows of the fleet table are written down.
+const FLEET_SAVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How often rows whose time to live has passed are deleted, and how many at once.
+const PURGE_INTERVAL: Duration = Duration::from_secs(10);
+const PURGE_BATCH: usize = 1000;
+
+/// Why the cluster listener does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("{setting} is not set")]
+    ConfigMissing { setting: &'static str },
+    #[error(transparent)]
+    Certificate(#[from] CertError),
+    #[error("cannot listen on {address} (cluster_listen)")]
+    Bind { address: SocketAddr, source: std::io::Error },
+    #[error("the store does not answer")]
+    Store(#[from] EntityError),
+    #[error("bug: {0}")]
+    Bug(String),
+}
+
+impl StartError {
+    /// What to try.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::ConfigMissing { .. } => Some("`gwctl certs init` makes a cluster certificate and key".to_owned()),
+            Self::Bind { address, source } if source.kind() == std::io::ErrorKind::AddrInUse => Some(format!(
+                "another process listens on port {port}: find it with `ss -ltnp 'sport = :{port}'`, or set cluster_listen to another port",
+                port = address.port()
+            )),
+            Self::Bind { .. } => Some("correct cluster_listen".to_owned()),
+            Self::Certificate(_) | Self::Store(_) | Self::Bug(_) => None,
+        }
+    }
+}
+
+/// Makes sure that the store holds what every configuration holds: the default workspace and the cluster's id.
+pub fn bootstrap(store: &dyn Store) -> Result<(), EntityError> {
+    let workspace = store.setting_or_set("default_workspace", DEFAULT_WORKSPACE)?;
+    let cluster = store.setting_or_set("cluster_id", &uuid::Uuid::new_v4().to_string())?;
+    let now = unix_millis() / 1000;
+    store.write(&Origin::new("", "first start"), &mut |write| {
+        if write.get("workspaces", &workspace)?.is_none() {
+            let row = json!({
+                "id": workspace, "name": "default", "comment": null, "config": {}, "meta": {},
+                "created_at": now, "updated_at": now,
+            });
+            write.insert("workspaces", object(row))?;
+        }
+        if write.get("parameters", "cluster_id")?.is_none() {
+            write.insert("parameters", object(json!({"key": "cluster_id", "value": cluster, "created_at": null})))?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// Keeps a store tidy: rows whose time to live has passed are deleted, so that data planes hear of it.
+pub fn purge_expired(store: Arc<dyn Store>, shutdown: Shutdown) -> Task {
+    spawn("purge expired rows", Phase::Drain, async move {
+        while shutdown.until(Phase::StopAccepting, tokio::time::sleep(PURGE_INTERVAL)).await.is_some() {
+            let store = store.clone();
+            let purged = tokio::task::spawn_blocking(move || store.purge_expired(PURGE_BATCH)).await;
+            if let Ok(Err(error)) = purged {
+                tracing::error!(%error, "cannot delete expired rows");
+            }
+        }
+    })
+}
+
+/// Starts the cluster listener, the maker of payloads and the keeper of the fleet table.
+pub async fn start_cluster(
+    conf: &NodeConf,
+    materials: &Materials,
+    store: Arc<dyn Store>,
+    shutdown: &Shutdown,
+    tasks: &mut TaskSet,
+) -> Result<Arc<FleetTable>, StartError> {
+    let peers = peers(conf, materials)?;
+    let fleet = Arc::new(FleetTable::load(&*store, conf.cluster.data_plane_purge_delay)?);
+    let limit = conf.cluster.max_payload;
+    let payloads = Payloads::new();
+    let own_version = Version::parse(OWN_VERSION).ok_or_else(|| StartError::Bug("own version".to_owned()))?;
+    let shared = Arc::new(Shared { payloads: payloads.clone(), fleet: fleet.clone(), own_version, limit });
+    let acceptor = TlsAcceptor::from(peers.server_config()?);
+    for listen in &conf.cluster_listen {
+        let address = listen.address;
+        let socket = TcpListener::bind(address).await.map_err(|source| StartError::Bind { address, source })?;
+        tracing::info!(%address, "cluster listener");
+        let listener = ClusterListener { socket, acceptor: acceptor.clone(), peers: peers.clone(), shared: shared.clone() };
+        tasks.add(listener::start(listener, shutdown));
+    }
+    let maker = payload::Maker {
+        store: store.clone(),
+        fleet: fleet.clone(),
+        payloads,
+        limit,
+        longest_cooldown: conf.db_update_frequency,
+        expressions: conf.router_flavor == gwctl_conf::Flavor::Expressions,
+    };
+    tasks.add(spawn("payload maker", Phase::Stop, maker.run(shutdown.clone())));
+    tasks.add(keep_fleet(fleet.clone(), store, shutdown.clone()));
+    Ok(fleet)
+}
+
+fn keep_fleet(fleet: Arc<FleetTable>, store: Arc<dyn Store>, shutdown: Shutdown) -> Task {
+    spawn("fleet table", Phase::Stop, async move {
+        let mut running = true;
+        while running {
+            running = shutdown.until(Phase::Stop, tokio::time::sleep(FLEET_SAVE_INTERVAL)).await.is_some();
+            let (fleet, store) = (fleet.clone(), store.clone());
+            let saved = tokio::task::spawn_blocking(move || fleet.save(&*store)).await;
+            if let Ok(Err(error)) = saved {
+                tracing::error!(%error, "cannot write down the table of data planes");
+            }
+        }
+    })
+}
+
+fn peers(conf: &NodeConf, materials: &Materials) -> Result<Peers, StartError> {
+    let identity = Identity::read(source(materials, "cluster_cert")?, source(materials, "cluster_cert_key")?)?;
+    let trust = match conf.cluster.mtls {
+        Mtls::Shared => Trust::Shared,
+        Mtls::Pki => Trust::Pki(read_certificates(source(materials, "cluster_ca_cert")?)?),
+    };
+    Ok(Peers::new(identity, &trust))
+}
+
+fn source<'a>(materials: &'a Materials, setting: &'static str) -> Result<Source<'a>, StartError> {
+    let pem = materials.text(setting).ok_or(StartError::ConfigMissing { setting })?;
+    Ok(Source { setting, place: materials.place(setting), pem })
+}

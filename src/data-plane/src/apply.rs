@@ -1,0 +1,125 @@
+//! From a payload to the configuration in force: verify, build, store, swap, in this order, so that whatever fails
+//! leaves everything as it was.
+
+use crate::gateway::Gateway;
+use crate::link::Apply;
+use gwctl_declarative::{LoadOptions, Loaded, Mode, load};
+use gwctl_entities::{EntityError, Registry, Value};
+use gwctl_store::{CachedConfiguration, DataPlaneCache, Portion, SystemFill};
+use gwctl_wire::ConfigHash;
+use gwctl_wire::v1::dp_link::Outcome;
+use gwctl_wire::v1::reconfigure::{Examined, Limits, Reconfigure, examine};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::RwLock;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+/// A gateway with its cache and the hash of what is in force.
+pub struct Configured {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) cache: Arc<DataPlaneCache>,
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) limits: Limits,
+    hash: RwLock<Option<ConfigHash>>,
+}
+
+impl Configured {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        cache: Arc<DataPlaneCache>,
+        gateway: Arc<Gateway>,
+        limits: Limits,
+    ) -> Self {
+        Self { registry, cache, gateway, limits, hash: RwLock::default() }
+    }
+
+    /// Hash of the configuration in force; None when there never was one.
+    pub fn hash(&self) -> Option<ConfigHash> {
+        self.hash.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_hash(&self, hash: ConfigHash) {
+        *self.hash.write().unwrap_or_else(PoisonError::into_inner) = Some(hash);
+    }
+
+    /// Puts what the cache holds in force, so that the node serves before any control plane answers.
+    pub(crate) fn start_from_cache(&self) {
+        let began = Instant::now();
+        let cached = match self.cache.load(Portion::WithoutConsumers) {
+            Ok(Some(cached)) => cached,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::error!(%error, "cannot read the cached configuration, waiting for the control plane");
+                return;
+            }
+        };
+        let mut records = cached.records;
+        match self.gateway.prepare(|entity| records.remove(entity).unwrap_or_default()) {
+            Ok(prepared) => {
+                self.gateway.install(prepared);
+                self.set_hash(ConfigHash::from(cached.hash.as_str()));
+                tracing::info!(
+                    hash = cached.hash,
+                    took_ms = millis(began.elapsed()),
+                    "serving the cached configuration"
+                );
+            }
+            Err(fault) => {
+                tracing::error!(fault, "the cached configuration cannot be served, waiting for the control plane");
+            }
+        }
+    }
+
+    fn change(&self, change: Reconfigure) -> Result<ConfigHash, String> {
+        let began = Instant::now();
+        let loaded = self.verify(Value::Object(change.config_table))?;
+        let verified = began.elapsed();
+        let records: BTreeMap<_, _> =
+            loaded.tables.into_iter().map(|table| (table.entity, table.records)).collect();
+        let prepared = self.gateway.prepare(|entity| records.get(entity).cloned().unwrap_or_default())?;
+        let built = prepared.took;
+        let hash = change.config_hash;
+        let stored = self
+            .cache
+            .apply(&CachedConfiguration { hash: hash.to_string(), records })
+            .map_err(|error| format!("cannot store it in {error}"))?;
+        self.gateway.install(prepared);
+        self.set_hash(hash.clone());
+        tracing::info!(
+            %hash,
+            verify_ms = millis(verified),
+            build_ms = millis(built),
+            store_ms = millis(stored),
+            total_ms = millis(began.elapsed()),
+            "configuration applied"
+        );
+        Ok(hash)
+    }
+
+    fn verify(&self, table: Value) -> Result<Loaded, String> {
+        let options = LoadOptions { mode: Mode::DataPlane, flatten_errors: false, existing: None };
+        load(&self.registry, table, &options, &mut SystemFill).map_err(|error| match &error {
+            EntityError::InvalidDeclarative { fields, .. } => Value::Object(fields.clone()).to_string(),
+            other => other.to_string(),
+        })
+    }
+}
+
+impl Apply for Configured {
+    fn apply(&self, payload: &[u8], in_force: &ConfigHash) -> Outcome {
+        match examine(payload, in_force, &self.limits) {
+            Err(error) => error.into(),
+            Ok(Examined::OtherType) => Outcome::Skipped,
+            Ok(Examined::Unchanged) => Outcome::Unchanged,
+            Ok(Examined::Change(change)) => match self.change(change) {
+                Ok(hash) => Outcome::Applied(hash),
+                Err(fault) => Outcome::Refused(fault),
+            },
+        }
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 100_000.0).round() / 100.0
+}

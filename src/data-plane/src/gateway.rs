@@ -1,0 +1,89 @@
+//! The serving part of a node: configuration to snapshot to workers.
+
+use gwctl_entities::Record;
+use gwctl_proxy::{Problem, Snapshot, SnapshotHandle, SnapshotOptions, Tables};
+use gwctl_store::Delta;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Holds the snapshot in force and builds the next one beside it. Workers see a new snapshot at their next request;
+/// requests in flight keep the one they began with.
+pub struct Gateway {
+    handle: SnapshotHandle,
+    options: SnapshotOptions,
+    tables: Mutex<Tables>,
+}
+
+/// A snapshot that is built but not yet in force.
+pub struct Prepared {
+    tables: Tables,
+    snapshot: Snapshot,
+    /// How long building it took.
+    pub took: Duration,
+}
+
+impl Gateway {
+    /// A gateway that answers every request with "no route".
+    pub fn new(options: SnapshotOptions) -> Self {
+        let handle = SnapshotHandle::new(Snapshot::empty(options.node.clone()));
+        Self { handle, options, tables: Mutex::default() }
+    }
+
+    /// The pointer the workers read.
+    pub fn handle(&self) -> &SnapshotHandle {
+        &self.handle
+    }
+
+    /// Builds a snapshot from whole tables, without putting it in force.
+    ///
+    /// # Errors
+    /// Everything that cannot be served, in words.
+    pub fn prepare<R: IntoIterator<Item = Record>>(&self, rows: impl FnMut(&str) -> R) -> Result<Prepared, String> {
+        let began = Instant::now();
+        let tables = Tables::read(rows).map_err(|problems| in_words(&problems))?;
+        self.build(tables, began)
+    }
+
+    /// Builds a snapshot from the tables in force and what changed since.
+    ///
+    /// # Errors
+    /// Everything that cannot be served, in words.
+    pub fn prepare_changes<'a>(&self, deltas: impl IntoIterator<Item = &'a Delta>) -> Result<Prepared, String> {
+        let began = Instant::now();
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut problems = Vec::new();
+        for delta in deltas.into_iter().filter(|delta| Tables::ENTITIES.contains(&delta.entity.as_str())) {
+            match &delta.new {
+                Some(record) => problems.extend(tables.put(&delta.entity, record).err()),
+                None => tables.remove(&delta.entity, &delta.id),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(in_words(&problems));
+        }
+        self.build(tables, began)
+    }
+
+    fn build(&self, tables: Tables, began: Instant) -> Result<Prepared, String> {
+        let previous = self.handle.load();
+        let snapshot = Snapshot::build(&tables, &self.options, Some(&previous));
+        let snapshot = snapshot.map_err(|problems| in_words(&problems))?;
+        Ok(Prepared { tables, snapshot, took: began.elapsed() })
+    }
+
+    /// Puts a snapshot in force: from now on every new request uses it.
+    pub fn install(&self, prepared: Prepared) {
+        *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = prepared.tables;
+        self.handle.swap(Arc::new(prepared.snapshot));
+    }
+}
+
+/// The first problems, and how many there are.
+fn in_words(problems: &[Problem]) -> String {
+    const SHOWN: usize = 5;
+    let mut words: Vec<String> = problems.iter().take(SHOWN).map(ToString::to_string).collect();
+    if problems.len() > SHOWN {
+        words.push(format!("and {} more", problems.len() - SHOWN));
+    }
+    words.join("; ")
+}

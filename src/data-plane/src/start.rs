@@ -1,0 +1,162 @@
+//! Starting the role.
+
+use crate::apply::Configured;
+use crate::directory::RecordDirectory;
+use crate::gateway::Gateway;
+use crate::link::{self, LinkOptions};
+use crate::status::StatusBackend;
+use bytes::Bytes;
+use gwctl_admin_api::{Backend, NodeFacts, StatusFacts};
+use gwctl_certs::{CertError, Identity, Source, Trust, cluster_client_config, read_certificates, read_roots};
+use gwctl_conf::{Materials, Mtls, NodeConf};
+use gwctl_entities::Registry;
+use gwctl_lifecycle::{Phase, Shutdown, Task, spawn};
+use gwctl_link::DialOptions;
+use gwctl_plugins::Node;
+use gwctl_proxy::SnapshotOptions;
+use gwctl_store::{DataPlaneCache, Opening, StoreError};
+use gwctl_wire::ConfigHash;
+use gwctl_wire::v1::dp_link::Settings;
+use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
+use gwctl_wire::v1::{BasicInfo, PluginVersion};
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Version of Kong this data plane stands for, and the tag of its cache: another minor version starts empty.
+const OWN_VERSION: &str = "3.9.1";
+const CACHE_TAG: &str = "3.9";
+
+/// Why a data plane does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("{setting} is not set")]
+    ConfigMissing { setting: &'static str },
+    #[error(transparent)]
+    Certificate(#[from] CertError),
+    #[error("cannot open the cache of the data plane")]
+    Cache(#[from] StoreError),
+}
+
+/// Who the node is and what it runs with.
+pub struct DataPlaneOptions<'a> {
+    pub conf: &'a NodeConf,
+    pub materials: &'a Materials,
+    pub node_id: &'a str,
+    pub hostname: &'a str,
+    pub registry: Arc<Registry>,
+}
+
+/// A node that is configured by a control plane.
+pub struct DataPlane {
+    configured: Arc<Configured>,
+    connected: Arc<AtomicBool>,
+}
+
+impl DataPlane {
+    /// Opens the cache and serves what it holds. `snapshot` makes the settings of snapshots for a node.
+    pub fn open(
+        options: &DataPlaneOptions<'_>,
+        snapshot: impl FnOnce(Arc<Node>) -> SnapshotOptions,
+    ) -> Result<Self, StartError> {
+        let folder = &options.conf.lmdb_environment_path;
+        let cache = Arc::new(DataPlaneCache::open(folder, options.registry.clone(), CACHE_TAG)?);
+        if let Opening::Discarded(why) = cache.opening() {
+            tracing::warn!(why, "the cache of the data plane was thrown away");
+        }
+        let directory = Arc::new(RecordDirectory(cache.clone()));
+        let node = Arc::new(Node::new(options.node_id, options.hostname, directory));
+        let gateway = Arc::new(Gateway::new(snapshot(node)));
+        let limits = Limits::new(options.conf.cluster.max_payload, DEFAULT_EXPANSION);
+        let configured = Arc::new(Configured::new(options.registry.clone(), cache, gateway, limits));
+        configured.start_from_cache();
+        Ok(Self { configured, connected: Arc::default() })
+    }
+
+    /// The serving part.
+    pub fn gateway(&self) -> &Arc<Gateway> {
+        &self.configured.gateway
+    }
+
+    /// What the status listener answers from.
+    pub fn status(
+        &self,
+        facts: NodeFacts,
+        counters: impl Fn() -> StatusFacts + Send + Sync + 'static,
+    ) -> Arc<dyn Backend> {
+        let configured = self.configured.clone();
+        Arc::new(StatusBackend { configured, facts, counters: Arc::new(counters), draining: AtomicBool::new(false) })
+    }
+
+    /// Joins the control plane and stays with it.
+    pub fn join(&self, options: &DataPlaneOptions<'_>, shutdown: &Shutdown) -> Result<Task, StartError> {
+        let control_planes = dials(options)?;
+        let hash = self.configured.hash().unwrap_or_else(ConfigHash::zero);
+        let settings =
+            Settings { control_planes: control_planes.len(), basic_info: basic_info(options), hash, seed: seed() };
+        let link = LinkOptions {
+            control_planes,
+            settings,
+            apply: self.configured.clone(),
+            connected: self.connected.clone(),
+        };
+        Ok(spawn("link to the control plane", Phase::Stop, link::run(link, shutdown.clone())))
+    }
+}
+
+/// One dial for each address of `cluster_control_plane`, which is a list here.
+fn dials(options: &DataPlaneOptions<'_>) -> Result<Vec<DialOptions>, StartError> {
+    let (conf, materials) = (options.conf, options.materials);
+    let identity = Identity::read(source(materials, "cluster_cert")?, source(materials, "cluster_cert_key")?)?;
+    let trust = match conf.cluster.mtls {
+        Mtls::Shared => Trust::Shared,
+        Mtls::Pki => Trust::Pki(match materials.text("cluster_ca_cert") {
+            Some(_) => read_certificates(source(materials, "cluster_ca_cert")?)?,
+            None => Vec::new(),
+        }),
+    };
+    let trusted: Vec<_> = materials
+        .all("lua_ssl_trusted_certificate")
+        .iter()
+        .map(|(place, pem)| Source { setting: "lua_ssl_trusted_certificate", place, pem })
+        .collect();
+    let roots = read_roots(&trusted)?;
+    let target = format!(
+        "/v1/outlet?node_id={}&node_hostname={}&node_version={OWN_VERSION}",
+        options.node_id, options.hostname
+    );
+    let addresses = conf.cluster.control_plane.split(',').map(str::trim).filter(|address| !address.is_empty());
+    addresses
+        .map(|address| {
+            let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+            let name = conf.cluster.server_name.as_deref().unwrap_or(host);
+            let (tls, server_name) = cluster_client_config(&identity, &trust, roots.clone(), name)?;
+            let (address, limit) = (address.to_owned(), conf.cluster.max_payload);
+            Ok(DialOptions { address, tls, server_name, target: target.clone(), limit })
+        })
+        .collect()
+}
+
+fn basic_info(options: &DataPlaneOptions<'_>) -> Bytes {
+    let plugin = |name: &str| {
+        let version = options.registry.plugin_facts(name).map(|(version, _)| version.to_owned());
+        PluginVersion { name: name.to_owned(), version }
+    };
+    let info = BasicInfo {
+        plugins: options.registry.plugin_names().map(plugin).collect(),
+        filters: Default::default(),
+        labels: options.conf.cluster.dp_labels.clone(),
+    };
+    info.encode(&options.conf.configuration_json())
+}
+
+fn source<'a>(materials: &'a Materials, setting: &'static str) -> Result<Source<'a>, StartError> {
+    let pem = materials.text(setting).ok_or(StartError::ConfigMissing { setting })?;
+    Ok(Source { setting, place: materials.place(setting), pem })
+}
+
+/// Randomness for the jitter of redials, so that nodes do not come back all at once.
+fn seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
