@@ -31,7 +31,8 @@ pub use access::{Page, PageQuery, Read, TagFilter, Write};
 pub use error::EntityError;
 pub use fill::Fill;
 pub use registry::{
-    EntitySchema, ForeignKey, NodeKind, OnDelete, PluginSchema, Registry, RegistryOptions, UniqueField, ValidateMode,
+    EntitySchema, ForeignKey, NodeKind, OnDelete, PluginSchema, Registry, RegistryOptions, RouteJudge, UniqueField,
+    ValidateMode,
 };
 pub use schema::{Field, FieldType, Schema};
 pub use serde_json::{Map, Value};

@@ -1,5 +1,6 @@
 //! Values that are stored in another form than they are given: hashed passwords, certificate digests, addresses.
 
+use crate::engine::is_empty;
 use crate::registry::EntitySchema;
 use crate::validators::parse_address;
 use crate::{EntityError, Fill, Record, keys};
@@ -66,12 +67,18 @@ fn hash_secret(record: &mut Record, fill: &mut dyn Fill) {
     *secret = format!("$pbkdf2-sha512$i={ROUNDS},l={HASH_LENGTH}${}${}", base64(salt), base64(&hash));
 }
 
-/// Adds port 8000 where there is none and writes IPv6 addresses in full.
-pub(crate) fn normalise_target(record: &mut Record) {
-    let Some(Value::String(target)) = record.get_mut("target") else { return };
-    if let Ok(address) = parse_address(target) {
-        *target = format!("{}:{}", address.host, address.port.unwrap_or(8000));
-    }
+/// Adds port 8000 where there is none and writes IPv6 addresses in full. A text that is no address is refused alone.
+pub(crate) fn normalise_target(record: &mut Record) -> Result<(), EntityError> {
+    let Some(Value::String(target)) = record.get_mut("target").filter(|target| !is_empty(target)) else {
+        return Ok(());
+    };
+    let Some(normalised) = normalised_target(target) else {
+        let text = "Invalid target; not a valid hostname or ip address";
+        let fields = Map::from_iter([("target".to_owned(), Value::from(text))]);
+        return Err(EntityError::SchemaViolation { fields });
+    };
+    *target = normalised;
+    Ok(())
 }
 
 /// The address of a target as it is stored: what [`Registry::process_insert`](crate::Registry::process_insert) makes

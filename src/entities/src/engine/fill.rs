@@ -95,7 +95,7 @@ fn automatic(field: &Field, record: &mut Map<String, Value>, fill: &mut dyn Fill
 pub(crate) fn now(field: &Field, fill: &mut dyn Fill) -> Value {
     let millis = fill.now_millis();
     match field.kind {
-        FieldType::Number if millis % 1000 != 0 => Value::from(millis as f64 / 1000.0),
+        FieldType::Number if !millis.is_multiple_of(1000) => Value::from(millis as f64 / 1000.0),
         _ => Value::from(millis / 1000),
     }
 }

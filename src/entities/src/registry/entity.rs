@@ -87,7 +87,7 @@ impl EntitySchema {
     }
 
     /// Text of the cache key, None when the entity has none: `<entity>:` and the values (foreign: id, null: empty)
-    /// joined by `:`. Equal texts collide.
+    /// joined by `:`. Equal texts collide. Also None when every part is empty: nulls never collide.
     pub fn cache_key_of(&self, record: &Record) -> Option<String> {
         if self.cache_key.is_empty() {
             return None;
@@ -99,7 +99,8 @@ impl EntitySchema {
             Some(other) => other.to_string(),
         };
         let parts: Vec<String> = self.cache_key.iter().map(part).collect();
-        Some(format!("{}:{}", self.name, parts.join(":")))
+        let any = parts.iter().any(|part| !part.is_empty());
+        any.then(|| format!("{}:{}", self.name, parts.join(":")))
     }
 
     /// The variant's schema for this record (a plugin's with its `config`), the common one when none is chosen.
@@ -210,10 +211,7 @@ fn route_variants(
 }
 
 /// Each override with the field it is laid over.
-fn pairs<'a>(
-    overrides: Option<&Value>,
-    fields: Option<&'a mut Value>,
-) -> Vec<(Map<String, Value>, &'a mut Map<String, Value>)> {
+fn pairs<'a>(overrides: Option<&Value>, fields: Option<&'a mut Value>) -> Vec<(Map<String, Value>, &'a mut Record)> {
     let overrides = overrides.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let fields = fields.and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut);
     fields

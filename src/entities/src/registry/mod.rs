@@ -41,8 +41,12 @@ pub struct RegistryOptions {
 }
 
 impl RegistryOptions {
-    fn file_options(&self) -> FileOptions<'_> {
-        FileOptions { traditional: self.kind == NodeKind::Traditional, router_flavor: &self.router_flavor }
+    fn file_options<'a>(&'a self, default_token: Option<&'a str>) -> FileOptions<'a> {
+        FileOptions {
+            traditional: self.kind == NodeKind::Traditional,
+            router_flavor: &self.router_flavor,
+            default_token,
+        }
     }
 }
 
@@ -60,7 +64,16 @@ pub struct Registry {
 
 /// A check of routes from outside, see [`Registry::set_route_check`].
 #[derive(Clone)]
-struct RouteCheck(Arc<dyn Fn(&Record) -> Result<(), String> + Send + Sync>);
+struct RouteCheck(Arc<RouteJudge>);
+
+/// Says why a route cannot be compiled.
+pub type RouteJudge = dyn Fn(&Record) -> Result<(), String> + Send + Sync;
+
+impl RouteCheck {
+    fn judge(&self, route: &Record) -> Result<(), String> {
+        (self.0)(route)
+    }
+}
 
 impl fmt::Debug for RouteCheck {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,11 +84,17 @@ impl fmt::Debug for RouteCheck {
 impl Registry {
     /// The schemas of Kong 3.9.1's open-source edition for such a node.
     pub fn bundled(options: &RegistryOptions) -> Registry {
-        Registry::read(options).expect("the embedded schema files are valid, a test reads each")
+        Registry::read(options, None).expect("the embedded schema files are valid, a test reads each")
     }
 
-    fn read(options: &RegistryOptions) -> Result<Registry, SchemaError> {
-        let file_options = options.file_options();
+    /// As [`Registry::bundled`], with the node's random text as default of secrets that have one (`config.secret` of
+    /// session), so that every record and `GET /schemas` agree on it. Without it each record draws its own.
+    pub fn bundled_with_secret(options: &RegistryOptions, secret: &str) -> Registry {
+        Registry::read(options, Some(secret)).expect("the embedded schema files are valid, a test reads each")
+    }
+
+    fn read(options: &RegistryOptions, secret: Option<&str>) -> Result<Registry, SchemaError> {
+        let file_options = options.file_options(secret);
         let enabled = |name: &str| options.plugins.as_ref().is_none_or(|plugins| plugins.contains(name));
         let mut registry = Registry {
             options: options.clone(),
@@ -118,7 +137,7 @@ impl Registry {
     }
 
     /// Has every valid route judged by the router (its expression must compile); the error goes to `@entity`.
-    pub fn set_route_check(&mut self, check: Arc<dyn Fn(&Record) -> Result<(), String> + Send + Sync>) {
+    pub fn set_route_check(&mut self, check: Arc<RouteJudge>) {
         self.route_check = Some(RouteCheck(check));
     }
 

@@ -20,7 +20,7 @@ impl PluginSchema {
     ///
     /// Fails on a shape that is none, naming the path inside the schema.
     pub fn from_json(name: &str, value: &Value) -> Result<PluginSchema, SchemaError> {
-        let options = FileOptions { traditional: false, router_flavor: "traditional_compatible" };
+        let options = FileOptions { traditional: false, router_flavor: "traditional_compatible", default_token: None };
         PluginSchema::read(name, value, options)
     }
 

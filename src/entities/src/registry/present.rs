@@ -83,10 +83,8 @@ fn export_value(field: &Field, value: &mut Value) {
     if empty && field.rules.len_min.is_none_or(|least| least >= 1) {
         *value = Value::Null;
     }
-    if value.is_null() && field.required {
-        if let Some(default) = &field.default {
-            *value = default.clone();
-        }
+    if let Some(default) = field.default.as_ref().filter(|_| value.is_null() && field.required) {
+        *value = default.clone();
     }
     if field.kind == FieldType::Foreign {
         *value = value.get("id").cloned().unwrap_or_else(|| value.take());

@@ -40,14 +40,14 @@ impl Registry {
         let ttl = take_ttl(entity, &mut input, fill.now_millis() / 1000)?;
         let sent: Vec<String> = input.keys().cloned().collect();
         plugin_protocols(entity, &input, &input, read)?;
+        if entity.name == "targets" {
+            transform::normalise_target(&mut input)?;
+        }
         self.expand(entity, &mut input)?;
         fill::fill_record(entity.schema_of(&input), &mut input, Purpose::Insert, fill);
         self.resolve_references(entity, &mut input, read)?;
         self.check(entity, &input, self.circumstances(fill))?;
         transform::apply(entity, &mut input, &sent, fill)?;
-        if entity.name == "targets" {
-            transform::normalise_target(&mut input);
-        }
         finish(entity, &mut input, ttl.unwrap_or(Value::Null));
         Ok(input)
     }
@@ -73,16 +73,16 @@ impl Registry {
         let sent: Vec<String> = input.keys().cloned().collect();
         plugin_protocols(entity, &input, &overlaid(stored, &input), read)?;
         self.expand_for(entity, &overlaid(stored, &input), &mut input)?;
-        let schema = entity.schema_of(&overlaid(stored, &input)).clone();
+        let schema = entity.schema_of(&overlaid(stored, &input));
         let stored_ttl = stored.get("ttl").cloned().unwrap_or(Value::Null);
-        let mut merged = merge(&schema, stored.clone(), input);
+        let mut merged = merge(schema, stored.clone(), input);
         if entity.ttl {
             merged.remove("ttl");
         }
         if let Some(field) = schema.field("updated_at").filter(|field| field.auto) {
             merged.insert("updated_at".to_owned(), fill::now(field, fill));
         }
-        fill::fill_record(&schema, &mut merged, Purpose::Complete, fill);
+        fill::fill_record(schema, &mut merged, Purpose::Complete, fill);
         self.resolve_references(entity, &mut merged, read)?;
         self.check(entity, &merged, Validation { updating: true, ..self.circumstances(fill) })?;
         transform::apply(entity, &mut merged, &sent, fill)?;
@@ -155,7 +155,8 @@ impl Registry {
     }
 
     fn expand(&self, entity: &EntitySchema, input: &mut Record) -> Result<(), EntityError> {
-        let chosen = input.clone();
+        let chosen: Record =
+            entity.subschema_key.iter().filter_map(|key| input.get_key_value(key)).map(owned).collect();
         self.expand_for(entity, &chosen, input)
     }
 
@@ -186,13 +187,10 @@ impl Registry {
             return Map::from_iter([(key.clone(), Value::from(text))]);
         }
         let mut errors = circumstances.record(entity.schema_of(record), record);
-        if entity.name == "routes"
-            && errors.is_empty()
-            && let Some(check) = &self.route_check
+        if let Some(check) = self.route_check.as_ref().filter(|_| entity.name == "routes" && errors.is_empty())
+            && let Err(text) = check.judge(record)
         {
-            if let Err(text) = (check.0)(record) {
-                errors.insert("@entity".to_owned(), Value::from(vec![text]));
-            }
+            errors.insert("@entity".to_owned(), Value::from(vec![text]));
         }
         errors
     }
@@ -233,7 +231,7 @@ impl Registry {
         target: &str,
         reference: &Map<String, Value>,
         read: &dyn Read,
-    ) -> Result<Option<Result<String, Map<String, Value>>>, EntityError> {
+    ) -> Result<Option<Resolution>, EntityError> {
         let Some(entity) = self.entity(target) else { return Ok(None) };
         for unique in &entity.unique_fields {
             let Some(value) = reference.get(&unique.field).filter(|value| !value.is_null()) else { continue };
@@ -255,6 +253,9 @@ impl Registry {
     }
 }
 
+/// The id a reference by unique field stands for, or what is wrong with it.
+type Resolution = Result<String, Map<String, Value>>;
+
 fn unknown_variant(entity: &str, value: &Value) -> String {
     if value.is_null() {
         return REQUIRED.to_owned();
@@ -265,6 +266,10 @@ fn unknown_variant(entity: &str, value: &Value) -> String {
         "vaults" => format!("vault '{name}' is not installed"),
         _ => format!("unknown type: {name}"),
     }
+}
+
+fn owned((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
 }
 
 fn overlaid(stored: &Record, input: &Record) -> Record {

@@ -20,6 +20,8 @@ pub(crate) struct FileOptions<'a> {
     /// The node has a database of its own and proxies: enumerations may be longer.
     pub(crate) traditional: bool,
     pub(crate) router_flavor: &'a str,
+    /// Value in place of `default_token`.
+    pub(crate) default_token: Option<&'a str>,
 }
 
 /// Attributes of our own, never shown.
@@ -92,6 +94,9 @@ fn read_field(name: &str, given: &Object, parent: &str, options: FileOptions<'_>
         && let Some(Value::Object(more)) = given.get("with_database")
     {
         object.extend(more.clone());
+    }
+    if let Some(token) = options.default_token.filter(|_| given.contains_key("default_token")) {
+        object.insert("default".to_owned(), Value::from(token));
     }
     let flag = |name: &str| object.get(name).and_then(Value::as_bool).unwrap_or(false);
     let text = |name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -136,7 +136,8 @@ pub(crate) fn upstream_name(text: &str) -> Result<(), String> {
 }
 
 pub(crate) fn target(text: &str) -> Result<(), String> {
-    parse_address(text).map(|_| ()).map_err(|_| "Invalid target; not a valid hostname or ip address".to_owned())
+    let invalid = |_| format!("Invalid target ('{text}'); not a valid hostname or ip address");
+    parse_address(text).map(|_| ()).map_err(invalid)
 }
 
 fn is_ip(text: &str) -> bool {
