@@ -126,6 +126,12 @@ impl Environment {
         resize(&self.env, new).map_err(|error| Fault::from(error).at(&self.folder))
     }
 
+    /// Whether the map is about to grow and waits for readers.
+    #[cfg(test)]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.gate.is_closed()
+    }
+
     /// Size of the map in bytes.
     #[cfg(test)]
     pub(crate) fn map_size(&self) -> usize {

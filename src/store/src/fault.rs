@@ -173,3 +173,37 @@ impl From<EntityError> for Fault {
 pub(crate) fn misuse(text: impl Into<String>) -> Fault {
     Fault::Refused(EntityError::Database(text.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_comes_with_place_reason_and_remedy() {
+        let refused = |errno: Errno| {
+            let source = std::io::Error::from(errno);
+            let path = PathBuf::from("/var/lib/gwctl");
+            match EntityError::from(StoreError::Io { action: "create the folder", path, source }) {
+                EntityError::Database(text) => text,
+                other => panic!("{other}"),
+            }
+        };
+        for (errno, reason, remedy) in [
+            (Errno::ACCESS, "Permission denied", "change its owner or mode"),
+            (Errno::ROFS, "Read-only file system", "mounted writable"),
+            (Errno::NOSPC, "No space left on device", "free space on the disk"),
+            (Errno::IO, "Input/output error", "free space on the disk"),
+            (Errno::NOTDIR, "Not a directory", "choose another folder"),
+        ] {
+            let text = refused(errno);
+            assert!(text.starts_with("cannot create the folder /var/lib/gwctl: "), "{text}");
+            assert!(text.contains(reason) && text.contains(remedy), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_keeps_its_code() {
+        let missing = EntityError::NotFound { key: gwctl_entities::Map::new(), primary: true };
+        assert_eq!(EntityError::from(Fault::from(missing.clone()).at(Path::new("/x"))), missing);
+    }
+}

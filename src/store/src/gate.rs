@@ -59,6 +59,12 @@ impl Gate {
         }
     }
 
+    /// Whether it is closed or waits for readers to leave.
+    #[cfg(test)]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(SeqCst)
+    }
+
     fn tell(&self) {
         // Under the door's lock, so that nobody misses it between looking and waiting.
         drop(self.door.lock().unwrap_or_else(PoisonError::into_inner));
@@ -113,7 +119,7 @@ mod tests {
                 let _ = closer.send("closed");
                 drop(closed);
             });
-            while !gate.closed.load(SeqCst) {
+            while !gate.is_closed() {
                 std::thread::yield_now();
             }
             scope.spawn(move || {

@@ -1,7 +1,7 @@
 //! What a data plane finds again, and what it throws away.
 
 use super::*;
-use crate::suite::{self, plugin, record, route, service};
+use crate::suite::fixtures::{self, plugin, record, route, service};
 use gwctl_lifecycle::TestClock;
 use serde_json::{Value, json};
 use tempfile::tempdir;
@@ -12,30 +12,30 @@ fn open(folder: &Path) -> DataPlaneCache {
 
 fn open_for(folder: &Path, tag: &str) -> DataPlaneCache {
     let size = MapSize { initial: 64 * 1024, limit: 1 << 30 };
-    DataPlaneCache::open_with(folder, suite::registry(), tag, size, Arc::new(TestClock::default())).unwrap()
+    DataPlaneCache::open_with(folder, fixtures::registry(), tag, size, Arc::new(TestClock::default())).unwrap()
 }
 
 fn consumer(number: u64) -> Record {
-    record(json!({"id": suite::id(number), "username": format!("c{number}"), "custom_id": null, "tags": null}))
+    record(json!({"id": fixtures::id(number), "username": format!("c{number}"), "custom_id": null, "tags": null}))
 }
 
 fn credential(number: u64, consumer: u64, ttl: Value) -> Record {
-    let consumer = json!({"id": suite::id(consumer)});
-    record(json!({"id": suite::id(number), "key": format!("k{number}"), "consumer": consumer, "ttl": ttl}))
+    let consumer = json!({"id": fixtures::id(consumer)});
+    record(json!({"id": fixtures::id(number), "key": format!("k{number}"), "consumer": consumer, "ttl": ttl}))
 }
 
 fn configuration(hash: &str) -> CachedConfiguration {
-    let token = record(json!({"id": suite::id(9), "access_token": "t", "refresh_token": null, "ttl": null,
-        "service": null, "credential": {"id": suite::id(8)}}));
-    let application = record(json!({"id": suite::id(8), "client_id": "i", "consumer": {"id": suite::id(5)}}));
+    let token = record(json!({"id": fixtures::id(9), "access_token": "t", "refresh_token": null, "ttl": null,
+        "service": null, "credential": {"id": fixtures::id(8)}}));
+    let application = record(json!({"id": fixtures::id(8), "client_id": "i", "consumer": {"id": fixtures::id(5)}}));
     let mut bound = plugin(4, "cors", None);
-    bound.insert("consumer".to_owned(), json!({"id": suite::id(5)}));
+    bound.insert("consumer".to_owned(), json!({"id": fixtures::id(5)}));
     let records = [
         ("services", vec![service(1, "a")]),
         ("routes", vec![route(2, 1), route(3, 1)]),
         ("plugins", vec![bound]),
         ("consumers", vec![consumer(5)]),
-        ("keyauth_credentials", vec![credential(6, 5, Value::Null), credential(7, 5, json!(suite::NOW + 5))]),
+        ("keyauth_credentials", vec![credential(6, 5, Value::Null), credential(7, 5, json!(fixtures::NOW + 5))]),
         ("oauth2_credentials", vec![application]),
         ("oauth2_tokens", vec![token]),
     ];
@@ -102,10 +102,10 @@ fn records_are_found_by_id_value_and_parent() {
     let folder = tempdir().unwrap();
     let cache = open(folder.path());
     cache.apply(&configuration("h1")).unwrap();
-    assert_eq!(cache.get("services", &suite::id(1)).unwrap(), Some(service(1, "a")));
+    assert_eq!(cache.get("services", &fixtures::id(1)).unwrap(), Some(service(1, "a")));
     assert_eq!(cache.get_by("keyauth_credentials", "key", "k6").unwrap(), Some(credential(6, 5, Value::Null)));
-    assert_eq!(cache.by_parent("routes", "service", &suite::id(1)).unwrap(), [route(2, 1), route(3, 1)]);
-    assert_eq!(cache.by_parent("routes", "service", &suite::id(2)).unwrap(), Vec::<Record>::new());
+    assert_eq!(cache.by_parent("routes", "service", &fixtures::id(1)).unwrap(), [route(2, 1), route(3, 1)]);
+    assert_eq!(cache.by_parent("routes", "service", &fixtures::id(2)).unwrap(), Vec::<Record>::new());
     assert!(cache.get("nonsense", "x").is_err());
 }
 
@@ -114,7 +114,8 @@ fn rows_expire_while_the_cache_is_open() {
     let folder = tempdir().unwrap();
     let clock = Arc::new(TestClock::default());
     let shared = Arc::clone(&clock) as Arc<dyn Clock>;
-    let cache = DataPlaneCache::open_with(folder.path(), suite::registry(), "one", MapSize::default(), shared).unwrap();
+    let cache =
+        DataPlaneCache::open_with(folder.path(), fixtures::registry(), "one", MapSize::default(), shared).unwrap();
     cache.apply(&configuration("h1")).unwrap();
     assert!(cache.get_by("keyauth_credentials", "key", "k7").unwrap().is_some());
     clock.advance(Duration::from_secs(5));
@@ -129,7 +130,7 @@ fn deltas_change_only_what_they_name() {
     let delta = |entity: &str, number: u64, new: Option<Record>| Delta {
         version: 2,
         entity: entity.to_owned(),
-        id: suite::id(number),
+        id: fixtures::id(number),
         old: None,
         new,
     };
@@ -144,8 +145,8 @@ fn deltas_change_only_what_they_name() {
     assert_eq!(cache.hash().unwrap().as_deref(), Some("h2"));
     assert_eq!(cache.get_by("services", "name", "a").unwrap(), Some(service(20, "a")));
     assert_eq!(cache.get_by("services", "name", "b").unwrap(), Some(service(1, "b")));
-    assert_eq!(cache.by_parent("routes", "service", &suite::id(1)).unwrap(), [route(2, 1)]);
-    assert!(cache.get("consumers", &suite::id(5)).unwrap().is_some());
+    assert_eq!(cache.by_parent("routes", "service", &fixtures::id(1)).unwrap(), [route(2, 1)]);
+    assert!(cache.get("consumers", &fixtures::id(5)).unwrap().is_some());
     assert_whole(&cache);
 }
 
@@ -180,7 +181,7 @@ fn another_tag_discards_the_content() {
     let Opening::Discarded(reason) = cache.opening() else { panic!("{:?}", cache.opening()) };
     assert!(reason.contains("one") && reason.contains("two"), "{reason}");
     assert_eq!(cache.load(Portion::Whole).unwrap(), None);
-    assert_eq!(cache.get("services", &suite::id(1)).unwrap(), None);
+    assert_eq!(cache.get("services", &fixtures::id(1)).unwrap(), None);
     drop(cache);
     assert_eq!(open_for(folder.path(), "two").opening(), &Opening::Empty);
 }
@@ -214,7 +215,7 @@ fn the_folder_is_held_even_after_starting_over() {
     let folder = tempdir().unwrap();
     std::fs::write(folder.path().join("data.mdb"), "no database".repeat(1000)).unwrap();
     let _cache = open(folder.path());
-    let second = DataPlaneCache::open(folder.path(), suite::registry(), "one");
+    let second = DataPlaneCache::open(folder.path(), fixtures::registry(), "one");
     assert!(matches!(second.err(), Some(StoreError::InUse { .. })));
 }
 

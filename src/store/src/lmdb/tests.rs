@@ -1,7 +1,8 @@
 //! What the suite for every engine cannot know: folders, the map, damage.
 
 use super::*;
-use crate::suite::{self, insert, record, service};
+use crate::suite::fixtures::{self, insert, record, service};
+use crate::suite::suite;
 use gwctl_lifecycle::TestClock;
 use serde_json::json;
 use std::cell::Cell;
@@ -17,11 +18,11 @@ fn small(limit: usize) -> LmdbOptions {
 }
 
 fn open(folder: &Path, options: LmdbOptions) -> LmdbStore {
-    LmdbStore::open(folder, suite::registry(), options).unwrap()
+    LmdbStore::open(folder, fixtures::registry(), options).unwrap()
 }
 
 fn refusal(folder: &Path) -> StoreError {
-    LmdbStore::open(folder, suite::registry(), options()).err().unwrap()
+    LmdbStore::open(folder, fixtures::registry(), options()).err().unwrap()
 }
 
 /// A service of some kilobytes.
@@ -36,7 +37,7 @@ fn the_lmdb_store_passes_the_suite() {
     let folder = tempdir().unwrap();
     let stores = Cell::new(0);
     let place = |number: u32| folder.path().join(number.to_string());
-    suite::suite(&|| {
+    suite(&|| {
         stores.set(stores.get() + 1);
         Box::new(open(&place(stores.get()), options()))
     });
@@ -176,8 +177,8 @@ fn verify_notices_a_record_without_its_index_entries() {
     let schema = store.registry.entity("services").unwrap();
     let mut txn = store.environment.writing().unwrap();
     let tables = &store.environment.tables;
-    tables.put(&mut txn, schema, &suite::id(1), Some(&service(1, "a")), None).unwrap();
-    let place = crate::keys::key(&["services", &suite::id(1)]);
+    tables.put(&mut txn, schema, &fixtures::id(1), Some(&service(1, "a")), None).unwrap();
+    let place = crate::keys::key(&["services", &fixtures::id(1)]);
     tables.records.put(&mut txn, &place, &serde_json::to_vec(&service(1, "a")).unwrap()).unwrap();
     txn.commit().unwrap();
     let problems = store.verify().unwrap();
@@ -210,7 +211,7 @@ fn writers_on_many_threads_get_one_version_each() {
                 for number in 0..20 {
                     let number = thread * 100 + number;
                     insert(store, vec![("services", big(number))]).unwrap();
-                    assert!(store.read().unwrap().get("services", &suite::id(number)).unwrap().is_some());
+                    assert!(store.read().unwrap().get("services", &fixtures::id(number)).unwrap().is_some());
                 }
             });
         }
@@ -237,4 +238,24 @@ fn parameters_are_keyed_by_their_key() {
     let parameter = record(json!({"key": "k", "value": "v", "created_at": null}));
     insert(&store, vec![("parameters", parameter.clone())]).unwrap();
     assert_eq!(store.read().unwrap().get_by("parameters", "key", "k").unwrap(), Some(parameter));
+}
+
+#[test]
+fn growing_waits_for_the_readers_before_it() {
+    let folder = tempdir().unwrap();
+    let store = open(folder.path(), small(1 << 30));
+    insert(&store, vec![("services", service(1, "a"))]).unwrap();
+    let before = store.map_size();
+    std::thread::scope(|scope| {
+        let read = store.read().unwrap();
+        let writer = scope.spawn(|| insert(&store, (2..=200).map(|number| ("services", big(number))).collect()));
+        while !store.environment.is_closing() {
+            std::thread::yield_now();
+        }
+        assert_eq!(store.map_size(), before, "the map stays where it is while it is being read");
+        assert_eq!(read.get("services", &fixtures::id(1)).unwrap(), Some(service(1, "a")));
+        drop(read);
+        assert_eq!(writer.join().unwrap().unwrap().version, 2);
+    });
+    assert!(store.map_size() > before);
 }

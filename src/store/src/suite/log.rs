@@ -1,0 +1,79 @@
+//! The change log, its watchers, and the settings beside it.
+
+use super::Case;
+use super::fixtures::{NOW, insert, origin, replace, service};
+use crate::{Changes, Store};
+
+pub(super) const CASES: &[Case] = &[
+    ("changes since a version", changes_since),
+    ("a trimmed log says how far it reaches", trimmed),
+    ("history is newest first", history),
+    ("watchers hear of each commit", watch),
+    ("settings live beside the configuration", settings),
+];
+
+fn write_names(store: &dyn Store, count: u64) {
+    for number in 1..=count {
+        insert(store, vec![("services", service(number, &format!("s{number}")))]).unwrap();
+    }
+}
+
+fn versions(changes: Changes) -> Vec<u64> {
+    match changes {
+        Changes::Deltas(changes) => changes.iter().map(|change| change.version).collect(),
+        Changes::TooOld { oldest } => panic!("too old, the oldest is {oldest}"),
+    }
+}
+
+fn changes_since(store: &dyn Store) {
+    write_names(store, 5);
+    assert_eq!(versions(store.changes_since(0, 100).unwrap()), [1, 2, 3, 4, 5]);
+    assert_eq!(versions(store.changes_since(3, 100).unwrap()), [4, 5]);
+    assert_eq!(versions(store.changes_since(1, 2).unwrap()), [2, 3]);
+    assert_eq!(versions(store.changes_since(5, 100).unwrap()), [0_u64; 0]);
+    assert!(matches!(store.changes_since(6, 100), Ok(Changes::TooOld { .. })), "a version of another store");
+}
+
+fn trimmed(store: &dyn Store) {
+    write_names(store, 5);
+    assert_eq!(store.trim_log(2), Ok(3));
+    assert!(matches!(store.changes_since(2, 10), Ok(Changes::TooOld { oldest: 3 })));
+    assert_eq!(versions(store.changes_since(3, 10).unwrap()), [4, 5]);
+    assert!(store.change(3).unwrap().is_none());
+    assert_eq!(store.trim_log(0), Ok(2));
+    assert!(matches!(store.changes_since(4, 10), Ok(Changes::TooOld { oldest: 5 })));
+    assert_eq!(versions(store.changes_since(5, 10).unwrap()), [0_u64; 0]);
+    assert_eq!(insert(store, vec![("services", service(9, "z"))]).unwrap().version, 6);
+}
+
+fn history(store: &dyn Store) {
+    write_names(store, 4);
+    let entries = store.history(None, 2).unwrap();
+    assert_eq!(entries.iter().map(|entry| entry.version).collect::<Vec<_>>(), [4, 3]);
+    assert_eq!((&entries[0].origin, entries[0].deltas, entries[0].time_millis), (&origin(), 1, NOW * 1000));
+    let older = store.history(Some(3), 10).unwrap();
+    assert_eq!(older.iter().map(|entry| entry.version).collect::<Vec<_>>(), [2, 1]);
+}
+
+fn watch(store: &dyn Store) {
+    let mut newest = store.watch();
+    assert!(!newest.has_changed().unwrap());
+    write_names(store, 2);
+    assert!(newest.has_changed().unwrap());
+    assert_eq!(*newest.borrow_and_update(), 2);
+    replace(store, "services", &service(1, "s1")).unwrap();
+    assert!(!newest.has_changed().unwrap(), "nothing changed, nothing told");
+}
+
+fn settings(store: &dyn Store) {
+    assert_eq!(store.setting("cluster_id"), Ok(None));
+    assert_eq!(store.setting_or_set("cluster_id", "one"), Ok("one".to_owned()));
+    assert_eq!(store.setting_or_set("cluster_id", "two"), Ok("one".to_owned()));
+    store.replace_all(&origin(), &mut |write| write.insert("services", service(1, "a"))).unwrap();
+    assert_eq!(store.setting("cluster_id"), Ok(Some("one".to_owned())));
+    store.set_setting("cluster_id", Some("three")).unwrap();
+    assert_eq!(store.setting("cluster_id"), Ok(Some("three".to_owned())));
+    store.set_setting("cluster_id", None).unwrap();
+    assert_eq!(store.setting("cluster_id"), Ok(None));
+    assert_eq!(store.version(), 1);
+}
