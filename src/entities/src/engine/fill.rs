@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 pub(crate) enum Purpose {
     /// A new or replacing record: absent fields get automatic values and defaults.
     Insert,
+    /// A row from elsewhere: as for an insert, but what it carries stays, nulls and times included.
+    Import,
     /// A stored record after a merge: absent members get defaults, nothing is generated.
     Complete,
 }
@@ -36,8 +38,10 @@ fn expand_inside(field: &Field, value: &mut Value, errors: &mut Errors) {
 /// Fills absent fields of a record and drops duplicates of sets.
 pub(crate) fn fill_record(schema: &Schema, record: &mut Map<String, Value>, purpose: Purpose, fill: &mut dyn Fill) {
     for field in schema.fields() {
-        if purpose == Purpose::Insert {
-            automatic(field, record, fill);
+        match purpose {
+            Purpose::Insert => automatic(field, record, fill),
+            Purpose::Import if !record.contains_key(&field.name) => automatic(field, record, fill),
+            Purpose::Import | Purpose::Complete => {}
         }
         if !record.contains_key(&field.name) {
             let value = absent_value(field, purpose, fill);
@@ -66,7 +70,7 @@ fn absent_value(field: &Field, purpose: Purpose, fill: &mut dyn Fill) -> Value {
     if let Some(default) = &field.default {
         return default.clone();
     }
-    if field.default_token && purpose == Purpose::Insert {
+    if field.default_token && purpose != Purpose::Complete {
         return Value::from(fill.token());
     }
     if field.kind == FieldType::Record && field.required && !field.is_abstract {

@@ -142,10 +142,12 @@ impl<'a> UrlParts<'a> {
 }
 
 fn split_port(address: &str) -> (Option<&str>, Option<u64>) {
-    match address.rsplit_once(':') {
-        Some((host, port)) if !port.contains(']') => (Some(host), port.parse().ok()),
-        _ => (Some(address), None),
-    }
+    let (host, port) = match address.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok()),
+        _ => (address, None),
+    };
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    (Some(bare.unwrap_or(host)), port)
 }
 
 fn is_scheme(text: &str) -> bool {

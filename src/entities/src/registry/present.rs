@@ -50,11 +50,7 @@ impl Registry {
         if !errors.is_empty() {
             return Err(EntityError::SchemaViolation { fields: errors });
         }
-        let updated_at = row.get("updated_at").cloned();
-        fill::fill_record(entity.schema_of(&row), &mut row, Purpose::Insert, fill);
-        if let Some(updated_at) = updated_at {
-            row.insert("updated_at".to_owned(), updated_at);
-        }
+        fill::fill_record(entity.schema_of(&row), &mut row, Purpose::Import, fill);
         foreign_objects(entity, &mut row);
         self.check(entity, &row, Validation { now_seconds: 0, ..self.circumstances(fill) })?;
         if entity.ttl {

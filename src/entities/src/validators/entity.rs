@@ -11,13 +11,10 @@ use serde_json::{Map, Value};
 pub(crate) fn run(validation: &Validation<'_>, name: &str, record: &Map<String, Value>) -> Vec<Fault> {
     let text = |path: &str| value_at(record, path).as_str();
     let outcome = match name {
-        "cert_matches_key" => keys::certificate_matches_key(text("cert"), text("key"), "certificate", "key"),
-        "cert_alt_matches_key_alt" => keys::certificate_matches_key(
-            text("cert_alt"),
-            text("key_alt"),
-            "alternative certificate",
-            "alternative key",
-        ),
+        "cert_matches_key" => keys::certificate_matches_key(text("cert"), text("key"), "certificate"),
+        "cert_alt_matches_key_alt" => {
+            keys::certificate_matches_key(text("cert_alt"), text("key_alt"), "alternative certificate")
+        }
         "cert_types_differ" => keys::types_differ(text("cert"), text("cert_alt")),
         "ca_certificate_is_ca" => keys::is_authority(text("cert"), validation.now_seconds),
         "jwk_and_pem_content" => keys::jwk_content(text("jwk"), text("kid")),
