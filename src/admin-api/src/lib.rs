@@ -3,8 +3,29 @@
 //! - [`backend`]: what the node behind the API must offer.
 //! - [`serve`]: listeners; [`serve::Listener::bind`] first, then [`serve::serve`].
 
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
+mod answer;
+mod api;
 pub mod backend;
+mod certificate;
+mod clustering;
+mod context;
+mod entity;
+mod form;
+mod http;
+mod list;
+mod lookup;
+mod multipart;
+mod node;
+mod place;
+mod request;
+mod schemas;
 pub mod serve;
+mod status;
+mod tags;
+mod target;
+mod write;
 
 pub use backend::{
     Backend, DataPlaneRow, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, LogScope, NodeFacts, Origin,

@@ -1,9 +1,21 @@
 //! Listeners: bind, accept, TLS, time-outs, and an end that waits for requests in flight.
 
 use crate::Backend;
+use crate::api::Api;
+use crate::http::serve_request;
+use gwctl_lifecycle::{Phase, Shutdown, TaskSet, spawn};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 /// Which API a listener speaks.
@@ -89,13 +101,108 @@ impl Listener {
     }
 }
 
+/// Longest wait for the head of a request, idle time of a kept connection included.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(65);
+/// Longest TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Pause after an accept that failed for want of descriptors or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long requests in flight may take once stopping has begun.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections at once; more wait in the listener's queue.
+const CONNECTION_LIMIT: usize = 4096;
+
 /// Serves requests until `shutdown` is done, then takes no more and lets those in flight finish.
 pub async fn serve(
     listener: Listener,
-    _face: Face,
-    _backend: Arc<dyn Backend>,
+    face: Face,
+    backend: Arc<dyn Backend>,
     shutdown: impl Future<Output = ()> + Send,
 ) {
-    let Listener { socket: _socket, tls: _tls } = listener;
-    shutdown.await;
+    let Listener { socket, tls } = listener;
+    let api = Api::new(face, backend);
+    let tls = tls.map(TlsAcceptor::from);
+    let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
+    let stopping = watch::Sender::new(false);
+    let mut connections = TaskSet::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let next = async {
+            let slot = Arc::clone(&slots).acquire_owned().await;
+            (slot, socket.accept().await)
+        };
+        let (slot, accepted) = tokio::select! {
+            () = &mut shutdown => break,
+            next = next => next,
+        };
+        match (slot, accepted) {
+            (Ok(slot), Ok((stream, peer))) => {
+                let connection =
+                    Connection { api: api.clone(), peer, tls: tls.clone(), stopping: stopping.subscribe() };
+                connections.add(spawn("admin connection", Phase::Drain, async move {
+                    connection.run(stream).await;
+                    drop(slot);
+                }));
+            }
+            (_, Err(error)) => {
+                tracing::warn!(%error, "accept failed");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            // The semaphore is never closed.
+            (Err(_), Ok(_)) => break,
+        }
+    }
+    drop(socket);
+    stopping.send_replace(true);
+    connections.shut_down(&Shutdown::new(), DRAIN_TIMEOUT).await;
+}
+
+/// One client.
+struct Connection {
+    api: Api,
+    peer: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Connection {
+    async fn run(self, stream: TcpStream) {
+        // Answers are small and whole: waiting to fill a segment only delays them.
+        let _ = stream.set_nodelay(true);
+        match self.tls.clone() {
+            None => self.speak(stream).await,
+            Some(acceptor) => match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+                Ok(Ok(stream)) => self.speak(stream).await,
+                Ok(Err(error)) => tracing::debug!(peer = %self.peer, %error, "TLS handshake failed"),
+                Err(_) => tracing::debug!(peer = %self.peer, "TLS handshake took too long"),
+            },
+        }
+    }
+
+    async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let Self { api, peer, mut stopping, .. } = self;
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(64 * 1024);
+        builder.http2().timer(TokioTimer::new()).keep_alive_interval(HEAD_TIMEOUT).max_concurrent_streams(128);
+        let service = service_fn(move |request| {
+            let api = api.clone();
+            async move { Ok::<_, Infallible>(serve_request(api, peer, request).await) }
+        });
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let stopped = async {
+            // The sender outlives the connections, so waiting cannot fail.
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+        };
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stopped => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%peer, error, "connection ended");
+        }
+    }
 }
