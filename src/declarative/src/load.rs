@@ -5,6 +5,8 @@ pub(crate) mod existing;
 pub(crate) mod facts;
 mod links;
 mod process;
+#[cfg(test)]
+pub(crate) mod tests;
 mod version;
 mod walk;
 

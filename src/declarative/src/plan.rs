@@ -2,6 +2,8 @@
 
 mod compare;
 mod order;
+#[cfg(test)]
+mod tests;
 
 pub use order::diff;
 
