@@ -54,13 +54,24 @@ fn shown(loaded: &Loaded, names: &HashMap<&str, &Record>, entity: &str, id: &str
     if let Some(written) = loaded.as_written.get(&(entity.to_owned(), id.to_owned())) {
         record.extend(written.clone());
     }
+    if record.get("ttl").is_some_and(Value::is_null) {
+        record.remove("ttl");
+    }
     if entity == "certificates"
         && let Some(nested) = loaded.nested_names.get(id)
     {
         let records = nested.iter().filter_map(|id| names.get(id.as_str()));
-        let records = records.map(|record| Value::Object((*record).clone())).collect();
+        let records = records.map(|record| Value::Object(with_annotations(record))).collect();
         record.insert("snis".to_owned(), Value::Array(records));
     }
+    record
+}
+
+/// Nested server names show the annotations a document may hold, always null.
+fn with_annotations(record: &Record) -> Record {
+    let mut record = record.clone();
+    record.insert("_comment".to_owned(), Value::Null);
+    record.insert("_ignore".to_owned(), Value::Null);
     record
 }
 

@@ -77,6 +77,9 @@ pub fn parse(text: &str, form: TextForm, limits: &Limits) -> Result<Value, TextE
         return Err(TextError { at: None, reason });
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Err(TextError { at: None, reason: "the text is empty".to_owned() });
+    }
     let braced = text.trim_start().starts_with(['{', '[']);
     match form {
         TextForm::Json => json(text, limits),
@@ -172,6 +175,8 @@ mod tests {
     fn a_syntax_error_names_line_and_column() {
         let error = yaml("_format_version: '3.0'\nservices: {a\n").unwrap_err();
         assert!(matches!(error.at, Some((2 | 3, _))), "{error}");
+        let open = yaml("_format_version: '3.0'\nservices: [\n").unwrap_err();
+        assert_eq!(open.to_string(), "2:11: did not find expected node content");
         let json = parse("{\"a\": 1,}", TextForm::Json, &Limits::default()).unwrap_err();
         assert_eq!(json.at, Some((1, 9)));
     }

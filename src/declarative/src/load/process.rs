@@ -106,7 +106,10 @@ impl<'a, 'r> Process<'a, 'r> {
                 self.keep_written(kind, item, &mut record);
                 self.records[index] = Some(record);
             }
-            Err(fields) => item.fault.fields().extend(fields),
+            Err(mut fields) => {
+                name_target(kind, &item.input, &mut fields);
+                item.fault.fields().extend(fields);
+            }
         }
         if !refused.is_empty() {
             item.fault.fields().extend(refused);
@@ -298,5 +301,18 @@ fn fields_of(error: EntityError) -> Map<String, Value> {
         EntityError::SchemaViolation { fields } | EntityError::ForeignKeysUnresolved { fields } => fields,
         EntityError::InvalidPrimaryKey { key } => key,
         other => Map::from_iter([("@entity".to_owned(), json!([other.to_string()]))]),
+    }
+}
+
+/// In a document the error of an address names the address.
+fn name_target(kind: &Kind<'_>, input: &Record, fields: &mut Map<String, Value>) {
+    if kind.name() != "targets" {
+        return;
+    }
+    if let (Some(target), Some(Value::String(error))) =
+        (input.get("target").and_then(Value::as_str), fields.get_mut("target"))
+        && let Some(rest) = error.strip_prefix("Invalid target;")
+    {
+        *error = format!("Invalid target ('{target}');{rest}");
     }
 }

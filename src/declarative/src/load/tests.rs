@@ -4,6 +4,7 @@ use super::*;
 use crate::text::{Limits, TextForm, parse};
 use crate::{config_answer, export_document};
 use gwctl_entities::{NodeKind, RegistryOptions};
+use std::sync::LazyLock;
 
 /// Counts instead of drawing random values.
 pub(crate) struct Counter(pub(crate) u64);
@@ -22,9 +23,12 @@ impl Fill for Counter {
     }
 }
 
-pub(crate) fn registry() -> Registry {
-    let flavor = "traditional_compatible".to_owned();
-    Registry::bundled(&RegistryOptions { kind: NodeKind::DbLess, router_flavor: flavor, plugins: None })
+pub(crate) fn registry() -> &'static Registry {
+    static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
+        let flavor = "traditional_compatible".to_owned();
+        Registry::bundled(&RegistryOptions { kind: NodeKind::DbLess, router_flavor: flavor, plugins: None })
+    });
+    &REGISTRY
 }
 
 pub(crate) fn document(text: &str) -> Value {
@@ -34,7 +38,7 @@ pub(crate) fn document(text: &str) -> Value {
 }
 
 fn read(text: &str, options: &LoadOptions<'_>) -> Result<Loaded, EntityError> {
-    load(&registry(), document(text), options, &mut Counter(0))
+    load(registry(), document(text), options, &mut Counter(0))
 }
 
 fn accepted(text: &str) -> Loaded {
@@ -83,9 +87,9 @@ fn a_reference_may_be_a_name_an_id_or_an_object_with_an_id() {
 
 #[test]
 fn a_reference_to_nothing_is_named_by_the_record_or_its_place() {
-    let fields = refused_with("routes:\n- {name: r, paths: [/a], service: nope}\n- {paths: [/b], service: no}\n");
+    let fields = refused_with("routes:\n- {name: r, paths: [/a], service: nope}\n- {paths: [/b], service: nix}\n");
     assert_eq!(fields["routes"]["r"], json!(["invalid reference 'service: nope' (no such entry in 'services')"]));
-    assert_eq!(fields["routes"]["2"], json!(["invalid reference 'service: no' (no such entry in 'services')"]));
+    assert_eq!(fields["routes"]["2"], json!(["invalid reference 'service: nix' (no such entry in 'services')"]));
 }
 
 #[test]
@@ -111,7 +115,7 @@ fn the_head_of_a_document_is_checked() {
     ] {
         assert_eq!(refused_with(text), expected, "{text}");
     }
-    let error = load(&registry(), json!({}), &LoadOptions::of(Mode::DbLess), &mut Counter(0)).unwrap_err();
+    let error = load(registry(), json!({}), &LoadOptions::of(Mode::DbLess), &mut Counter(0)).unwrap_err();
     let EntityError::InvalidDeclarative { fields, .. } = error else { panic!("{error:?}") };
     assert_eq!(Value::Object(fields), json!({"_format_version": "required field missing"}));
 }
@@ -162,7 +166,7 @@ fn passwords_are_hashed_unless_transformation_is_off_and_answers_show_them_as_wr
     let hashed = accepted(text);
     let stored = hashed.records("basicauth_credentials")[0]["password"].as_str().unwrap();
     assert_eq!(stored.len(), 40);
-    let answer = config_answer(&registry(), &hashed);
+    let answer = config_answer(registry(), &hashed);
     assert_eq!(answer["basicauth_credentials"].as_object().unwrap().values().next().unwrap()["password"], "p");
     let plain = accepted(&format!("_format_version: '3.0'\n_transform: false\n{text}"));
     assert_eq!(plain.records("basicauth_credentials")[0]["password"], "p");
@@ -196,22 +200,22 @@ fn an_exported_configuration_loads_to_the_same_records() {
          consumers:\n- {username: u, basicauth_credentials: [{username: b, password: p}], acls: [{group: g}]}\n\
          upstreams:\n- {name: up.local, targets: [{target: 10.0.0.1}]}\n",
     );
-    let document = export_document(&registry(), &first.tables);
-    let again = load(&registry(), document, &LoadOptions::of(Mode::DbLess), &mut Counter(0)).unwrap();
+    let document = export_document(registry(), &first.tables);
+    let again = load(registry(), document, &LoadOptions::of(Mode::DbLess), &mut Counter(0)).unwrap();
     assert_eq!(again.tables, first.tables);
 }
 
 #[test]
 fn a_pushed_table_is_stored_as_it_is() {
     let source = accepted("services:\n- {name: a, host: h, routes: [{name: r, paths: [/a]}]}\n");
-    let Value::Object(mut table) = export_document(&registry(), &source.tables) else { panic!("an object") };
+    let Value::Object(mut table) = export_document(registry(), &source.tables) else { panic!("an object") };
     table.insert("filter_chains_of_the_future".to_owned(), Value::Null);
     table["services"][0]["field_of_the_future"] = Value::Null;
     let options = LoadOptions::of(Mode::DataPlane);
-    let loaded = load(&registry(), Value::Object(table.clone()), &options, &mut Counter(0)).unwrap();
+    let loaded = load(registry(), Value::Object(table.clone()), &options, &mut Counter(0)).unwrap();
     assert_eq!(loaded.tables, source.tables);
     table["services"][0]["field_of_the_future"] = json!(1);
-    let error = load(&registry(), Value::Object(table), &options, &mut Counter(0)).unwrap_err();
+    let error = load(registry(), Value::Object(table), &options, &mut Counter(0)).unwrap_err();
     let EntityError::InvalidDeclarative { fields, .. } = error else { panic!("{error:?}") };
     assert_eq!(Value::Object(fields), json!({"services": [{"field_of_the_future": "unknown field"}]}));
 }
@@ -219,7 +223,7 @@ fn a_pushed_table_is_stored_as_it_is() {
 #[test]
 fn stored_records_keep_their_ids_and_may_be_referred_to() {
     let stored = accepted("services:\n- {name: a, host: h, id: cccccccc-0000-4000-8000-000000000001}\n");
-    let existing = Existing::new(&registry(), &stored.tables);
+    let existing = Existing::new(registry(), &stored.tables);
     let options = LoadOptions { existing: Some(&existing), ..LoadOptions::of(Mode::Partial) };
     let loaded = read("services:\n- {name: a, host: i}\n", &options).unwrap();
     assert_eq!(loaded.records("services")[0]["id"], "cccccccc-0000-4000-8000-000000000001");
@@ -285,8 +289,8 @@ mod properties {
             }
             for mode in [Mode::DbLess, Mode::DataPlane, Mode::Partial] {
                 let options = LoadOptions { mode, flatten_errors, existing: None };
-                if let Ok(loaded) = load(&registry, value.clone(), &options, &mut Counter(0)) {
-                    prop_assert!(config_answer(&registry, &loaded).is_object());
+                if let Ok(loaded) = load(registry, value.clone(), &options, &mut Counter(0)) {
+                    prop_assert!(config_answer(registry, &loaded).is_object());
                 }
             }
         }

@@ -34,8 +34,8 @@ fn number(value: &mut Value, count: &mut u32) {
 
 fn planned(current: &str, target: &str, options: &DiffOptions) -> Plan {
     let registry = registry();
-    let tables = stored(&registry, current);
-    plan(&registry, &tables, document(target), options, &mut Counter(500)).unwrap()
+    let tables = stored(registry, current);
+    plan(registry, &tables, document(target), options, &mut Counter(500)).unwrap()
 }
 
 fn steps(plan: &Plan) -> Vec<(Action, &str, &str)> {

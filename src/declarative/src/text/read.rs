@@ -3,7 +3,7 @@
 use super::scalar;
 use super::{Limits, TextError};
 use gwctl_entities::{Map, Value};
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -31,8 +31,7 @@ struct Reader<'a> {
 pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, TextError> {
     let mut reader = Reader { limits, open: Vec::new(), anchors: HashMap::new(), aliased: 0, root: None };
     for event in Parser::new_from_str(text) {
-        let (event, span) =
-            event.map_err(|error| TextError { at: Some(place(error.marker())), reason: error.info().to_owned() })?;
+        let (event, span) = event.map_err(|error| syntax_error(text, &error))?;
         let end = matches!(event, Event::DocumentEnd | Event::StreamEnd);
         reader.event(event).map_err(|reason| TextError { at: Some(place(&span.start)), reason })?;
         if end {
@@ -40,6 +39,19 @@ pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, TextError> {
         }
     }
     Ok(reader.root.unwrap_or(Value::Null))
+}
+
+/// An error at the end of the text is reported at the last thing that stands there.
+fn syntax_error(text: &str, error: &ScanError) -> TextError {
+    let reason = error.info().strip_prefix("while parsing a node, ").unwrap_or(error.info()).to_owned();
+    let content = text.trim_end();
+    let at = place(error.marker());
+    let last_line = content.lines().count();
+    if at.0 <= last_line {
+        return TextError { at: Some(at), reason };
+    }
+    let column = content.lines().last().map_or(1, |line| line.chars().count());
+    TextError { at: Some((last_line, column)), reason }
 }
 
 fn place(marker: &Marker) -> (usize, usize) {
