@@ -12,6 +12,8 @@
 //! - [`fleet`]: the fleet document of `GET /gwctl/fleet`.
 //! - [`view`]: typed structs of records for the request path.
 
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test"))]
+
 mod engine;
 mod keys;
 mod lua_pattern;
