@@ -8,7 +8,8 @@ use tokio::sync::watch;
 /// The body of a write: runs inside one transaction.
 ///
 /// It may be called more than once (the engine starts over when the map had to grow or when another writer was
-/// faster), so it must not consume what it captured.
+/// faster), so it must not consume what it captured. It must not write to the same store by another way: batches run
+/// one after another.
 pub type Work<'a> = dyn FnMut(&mut dyn Write) -> Result<(), EntityError> + 'a;
 
 /// A store of records with a change log. All calls block: asynchronous callers use a blocking thread.

@@ -3,7 +3,7 @@
 use crate::fault::{Fault, StoreError};
 use crate::gate::{Gate, Pass};
 use crate::tables::{self, Tables};
-use heed::{Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
+use heed::{CompactionOption, Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -109,6 +109,24 @@ impl Environment {
     /// Begins to write; waits for the writer before.
     pub(crate) fn writing(&self) -> Result<RwTxn<'_>, StoreError> {
         self.env.write_txn().map_err(|error| Fault::from(error).at(&self.folder))
+    }
+
+    /// Copies everything into a new file that is on disk when this returns.
+    pub(crate) fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
+        let io = |action, source| StoreError::Io { action, path: path.to_owned(), source };
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(path).map_err(|error| io("create the backup", error))?;
+        // The copy reads, so the map must stay where it is meanwhile.
+        let _pass = self.gate.enter();
+        match self.env.copy_to_file(&mut file, CompactionOption::Enabled) {
+            Ok(()) => file.sync_all().map_err(|error| io("write the backup", error)),
+            Err(error) => {
+                // Half a copy is worth nothing.
+                let _ = std::fs::remove_file(path);
+                Err(Fault::from(error).at(&self.folder))
+            }
+        }
     }
 
     /// Doubles the map. The caller has no transaction open and keeps other writers away.

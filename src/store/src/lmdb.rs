@@ -74,6 +74,13 @@ impl LmdbStore {
         self.reading(|txn| check::problems(txn, &self.environment.tables, &self.registry))
     }
 
+    /// Copies the store as it is now into a new file (mode 600), without empty pages, while others read and write.
+    ///
+    /// To restore it, put it as `data.mdb` into a folder of its own and open that.
+    pub fn backup(&self, file: &Path) -> Result<(), StoreError> {
+        self.environment.copy_to(file)
+    }
+
     fn reading<T>(&self, call: impl FnOnce(&heed::RoTxn<'_>) -> Result<T, Fault>) -> Result<T, StoreError> {
         let reading = self.environment.reading()?;
         call(&reading.txn).map_err(|fault| self.at(fault))

@@ -249,7 +249,7 @@ fn growing_waits_for_the_readers_before_it() {
     std::thread::scope(|scope| {
         let read = store.read().unwrap();
         let writer = scope.spawn(|| insert(&store, (2..=200).map(|number| ("services", big(number))).collect()));
-        while !store.environment.is_closing() {
+        while !store.environment.is_closing() && !writer.is_finished() {
             std::thread::yield_now();
         }
         assert_eq!(store.map_size(), before, "the map stays where it is while it is being read");
@@ -258,4 +258,23 @@ fn growing_waits_for_the_readers_before_it() {
         assert_eq!(writer.join().unwrap().unwrap().version, 2);
     });
     assert!(store.map_size() > before);
+}
+
+#[test]
+fn a_backup_is_a_store_of_its_own() {
+    let folder = tempdir().unwrap();
+    let store = open(&folder.path().join("store"), options());
+    insert(&store, (1..=50).map(|number| ("services", big(number))).collect()).unwrap();
+    let (restored, elsewhere) = (folder.path().join("restored"), folder.path().join("elsewhere"));
+    std::fs::create_dir(&restored).unwrap();
+    store.backup(&restored.join("data.mdb")).unwrap();
+    insert(&store, vec![("services", service(99, "after the backup"))]).unwrap();
+    let again = store.backup(&restored.join("data.mdb")).unwrap_err();
+    assert!(again.to_string().contains("File exists"), "{again}");
+    assert!(store.backup(&elsewhere.join("data.mdb")).is_err(), "there is no such folder");
+
+    let restored = open(&restored, options());
+    assert_eq!((restored.version(), store.version()), (1, 2));
+    assert_eq!(restored.read().unwrap().get("services", &fixtures::id(50)).unwrap(), Some(big(50)));
+    assert_eq!(restored.verify().unwrap(), Vec::<String>::new());
 }
