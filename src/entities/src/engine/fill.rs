@@ -85,8 +85,9 @@ fn automatic(field: &Field, record: &mut Map<String, Value>, fill: &mut dyn Fill
     }
     let given = record.get(&field.name);
     let value = match (field.kind, field.name.as_str()) {
+        // A null id would be no id.
+        (FieldType::String, _) if field.uuid && given.is_none_or(Value::is_null) => Value::from(fill.uuid()),
         (FieldType::String, _) if given.is_some() => return,
-        (FieldType::String, _) if field.uuid => Value::from(fill.uuid()),
         (FieldType::String, _) => Value::from(fill.token()),
         (_, "updated_at") => now(field, fill),
         _ if given.is_none_or(Value::is_null) => now(field, fill),

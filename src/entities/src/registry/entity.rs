@@ -18,15 +18,20 @@ pub enum OnDelete {
 /// A field that refers to another entity.
 #[derive(Debug, Clone)]
 pub struct ForeignKey {
+    /// Name of the field.
     pub field: String,
+    /// Entity it refers to.
     pub references: String,
+    /// May not be null.
     pub required: bool,
+    /// What a delete of the referred record does.
     pub on_delete: OnDelete,
 }
 
 /// A field whose values may occur once.
 #[derive(Debug, Clone)]
 pub struct UniqueField {
+    /// Name of the field.
     pub field: String,
     /// Unique over all workspaces rather than in one.
     pub across_workspaces: bool,
@@ -49,7 +54,9 @@ pub struct EntitySchema {
     pub endpoint_key: Option<String>,
     /// Fields whose combination is unique (plugins: name, route, service, consumer); empty when none.
     pub cache_key: Vec<String>,
+    /// Fields unique by themselves; null never collides.
     pub unique_fields: Vec<UniqueField>,
+    /// Fields that refer to other entities, in schema order.
     pub foreign_keys: Vec<ForeignKey>,
     /// Rows may carry a time to live.
     pub ttl: bool,

@@ -1,9 +1,11 @@
 //! Every schema a node knows, and the operations of the engine on records.
 
+mod before;
 mod entity;
 mod plugin;
 mod present;
 mod process;
+mod references;
 
 pub use entity::{EntitySchema, ForeignKey, OnDelete, UniqueField};
 pub use plugin::PluginSchema;
@@ -157,6 +159,7 @@ impl Registry {
         self.entities.iter()
     }
 
+    /// The entity of this schema name (`keyauth_credentials`).
     pub fn entity(&self, name: &str) -> Option<&EntitySchema> {
         self.entities.iter().find(|entity| entity.name == name)
     }

@@ -6,7 +6,9 @@ use serde_json::Value;
 /// What a plugin says about itself.
 #[derive(Debug, Clone)]
 pub struct PluginSchema {
+    /// Name of the plugin, as in `name` of the plugin entity.
     pub name: String,
+    /// Its version, empty when it tells none.
     pub version: String,
     /// Order of execution, higher first; integer or fraction.
     pub priority: Value,

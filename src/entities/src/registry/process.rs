@@ -3,6 +3,7 @@
 //! The order of steps is Kong's: options, plugin protocols, shorthands, automatic fields and defaults, references by
 //! unique field, validation and checks, transformations. Source: Kong 3.9.1 `kong/db/dao/init.lua`.
 
+use super::before::{plugin_protocols, take_ttl};
 use super::{EntitySchema, Registry, entity::subschema_value};
 use crate::engine::fill::{self, Purpose};
 use crate::engine::validate::{REQUIRED, Validation};
@@ -19,9 +20,6 @@ pub struct ValidateMode<'a> {
     /// Foreign field that a parent fills: neither required nor checked.
     pub implied: Option<&'a str>,
 }
-
-/// Longest time to live of a row, in seconds.
-const TTL_LIMIT: i64 = 100_000_000;
 
 impl Registry {
     /// A new record from client input (POST, and PUT with its id set): shorthands, automatic fields, defaults,
@@ -194,67 +192,7 @@ impl Registry {
         }
         errors
     }
-
-    /// Replaces references by unique field with ids; all that resolve to nothing are reported together.
-    fn resolve_references(
-        &self,
-        entity: &EntitySchema,
-        record: &mut Record,
-        read: &dyn Read,
-    ) -> Result<(), EntityError> {
-        let mut unresolved = Map::new();
-        for key in &entity.foreign_keys {
-            let Some(Value::Object(reference)) = record.get(&key.field) else { continue };
-            if reference.get("id").is_some_and(|id| !id.is_null()) {
-                let id = reference.get("id").cloned().unwrap_or_default();
-                let id = id.as_str().map(str::to_ascii_lowercase).map_or(id, Value::from);
-                record.insert(key.field.clone(), Value::Object(Map::from_iter([("id".to_owned(), id)])));
-                continue;
-            }
-            match self.resolve(&key.references, reference, read)? {
-                Some(Ok(id)) => {
-                    let id = Map::from_iter([("id".to_owned(), Value::from(id))]);
-                    record.insert(key.field.clone(), Value::Object(id));
-                }
-                Some(Err(fault)) => {
-                    unresolved.insert(key.field.clone(), Value::Object(fault));
-                }
-                None => {}
-            }
-        }
-        if unresolved.is_empty() { Ok(()) } else { Err(EntityError::ForeignKeysUnresolved { fields: unresolved }) }
-    }
-
-    /// None when the reference holds no unique field of the target.
-    fn resolve(
-        &self,
-        target: &str,
-        reference: &Map<String, Value>,
-        read: &dyn Read,
-    ) -> Result<Option<Resolution>, EntityError> {
-        let Some(entity) = self.entity(target) else { return Ok(None) };
-        for unique in &entity.unique_fields {
-            let Some(value) = reference.get(&unique.field).filter(|value| !value.is_null()) else { continue };
-            let fault = |text: Value| Ok(Some(Err(Map::from_iter([(unique.field.clone(), text)]))));
-            if let Err(error) = self.validate_field(target, &unique.field, value) {
-                return fault(error);
-            }
-            let text = lua_text(value);
-            let found = read.get_by(target, &unique.field, &text)?;
-            return match found.and_then(|found| entity.id_of(&found)) {
-                Some(id) => Ok(Some(Ok(id))),
-                None => fault(Value::from(format!(
-                    "the foreign key cannot be resolved with '{{{}=\"{text}\"}}' for an existing '{target}' entity",
-                    unique.field
-                ))),
-            };
-        }
-        Ok(None)
-    }
 }
-
-/// The id a reference by unique field stands for, or what is wrong with it.
-type Resolution = Result<String, Map<String, Value>>;
 
 fn unknown_variant(entity: &str, value: &Value) -> String {
     if value.is_null() {
@@ -291,69 +229,6 @@ fn merge(schema: &Schema, stored: Record, input: Record) -> Record {
         merged.insert(name, value);
     }
     merged
-}
-
-/// Takes the duration out of the input: the absolute second of expiry, Null for none, None when not given.
-fn take_ttl(entity: &EntitySchema, input: &mut Record, now_seconds: u64) -> Result<Option<Value>, EntityError> {
-    if !entity.ttl {
-        return Ok(None);
-    }
-    let Some(given) = input.remove("ttl") else { return Ok(None) };
-    // Forms give text.
-    let seconds = given.as_i64().or_else(|| given.as_str()?.parse().ok());
-    match seconds {
-        Some(0) => Ok(Some(Value::Null)),
-        Some(seconds) if (1..=TTL_LIMIT).contains(&seconds) => Ok(Some(Value::from(now_seconds + seconds as u64))),
-        _ => {
-            let text = format!("must be an integer between 0 and {TTL_LIMIT}");
-            Err(EntityError::InvalidOptions { options: Map::from_iter([("ttl".to_owned(), Value::from(text))]) })
-        }
-    }
-}
-
-/// Protocols a plugin names must be among those of its route, or of one of its service's routes.
-///
-/// References are compared as sent: one by name is not looked up.
-fn plugin_protocols(entity: &EntitySchema, input: &Record, whole: &Record, read: &dyn Read) -> Result<(), EntityError> {
-    let touched = ["protocols", "route", "service"].iter().any(|name| input.contains_key(*name));
-    let Some(Value::Array(protocols)) = whole.get("protocols").filter(|_| entity.name == "plugins" && touched) else {
-        return Ok(());
-    };
-    let shares = |record: &Record| {
-        let theirs = record.get("protocols").and_then(Value::as_array);
-        theirs.is_none_or(|theirs| theirs.iter().any(|protocol| protocols.contains(protocol)))
-    };
-    let refuse = |text: &str| {
-        let fields = Map::from_iter([("protocols".to_owned(), Value::from(text))]);
-        Err(EntityError::SchemaViolation { fields })
-    };
-    if whole.get("route").is_some_and(Value::is_object) {
-        let Some(id) = entity.foreign_id(whole, "route") else { return Ok(()) };
-        return match read.get("routes", id)? {
-            Some(route) if !shares(&route) => refuse("must match the associated route's protocols"),
-            _ => Ok(()),
-        };
-    }
-    let Some(id) = entity.foreign_id(whole, "service") else { return Ok(()) };
-    let parent = Some(("service".to_owned(), id.to_owned()));
-    let mut query = crate::PageQuery { size: 1000, parent, ..crate::PageQuery::default() };
-    let mut any = false;
-    loop {
-        let page = read.page("routes", &query)?;
-        if page.rows.iter().any(&shares) {
-            return Ok(());
-        }
-        any |= !page.rows.is_empty();
-        match page.next {
-            Some(next) => query.from = Some(next),
-            None => break,
-        }
-    }
-    if any {
-        refuse("must match the protocols of at least one route pointing to this Plugin's service")
-    } else {
-        Ok(())
-    }
 }
 
 /// Unsets what is never stored and sets the time to live.

@@ -20,9 +20,13 @@ pub(crate) use wire::schema_json;
 /// Type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
+    /// Text.
     String,
+    /// Any number.
     Number,
+    /// A whole number; `80.0` is one.
     Integer,
+    /// True or false.
     Boolean,
     /// Ordered, duplicates allowed.
     Array,
@@ -43,14 +47,18 @@ pub enum FieldType {
 /// Patterns of which one must match, and the message when none does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnyOfPatterns {
+    /// Lua patterns.
     pub patterns: Vec<String>,
+    /// Said instead of the general message.
     pub message: Option<String>,
 }
 
 /// One pattern with a message of its own. Patterns are Lua patterns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pattern {
+    /// The Lua pattern.
     pub pattern: String,
+    /// Said instead of the general message.
     pub message: Option<String>,
 }
 
@@ -59,24 +67,39 @@ pub struct Pattern {
 pub struct Rules {
     /// The only value allowed; `Some(Null)`: the field must stay unset.
     pub eq: Option<Value>,
+    /// A value that is not allowed.
     pub ne: Option<Value>,
+    /// The values allowed.
     pub one_of: Option<Vec<Value>>,
+    /// Values not allowed.
     pub not_one_of: Option<Vec<Value>>,
+    /// The value must be greater.
     pub gt: Option<f64>,
     /// Both ends included.
     pub between: Option<(f64, f64)>,
+    /// Exact length: bytes of text, elements of lists, members of maps.
     pub len_eq: Option<u64>,
     /// Strings without it may not be empty.
     pub len_min: Option<u64>,
+    /// Greatest length.
     pub len_max: Option<u64>,
+    /// Text the value begins with.
     pub starts_with: Option<String>,
+    /// Lua pattern the text matches.
     pub match_: Option<String>,
+    /// Lua pattern the text does not match.
     pub not_match: Option<String>,
+    /// Patterns of which each matches.
     pub match_all: Vec<Pattern>,
+    /// Patterns of which none matches.
     pub match_none: Vec<Pattern>,
+    /// Patterns of which one matches.
     pub match_any: Option<AnyOfPatterns>,
+    /// A value that must be among the elements.
     pub contains: Option<Value>,
+    /// The text must compile as a regular expression.
     pub is_regex: bool,
+    /// Elements may come from one of these groups only.
     pub mutually_exclusive_subsets: Vec<Vec<String>>,
     /// Message in place of the one of any failed rule.
     pub message: Option<String>,
@@ -85,7 +108,9 @@ pub struct Rules {
 /// One field of a schema.
 #[derive(Debug, Clone)]
 pub struct Field {
+    /// Name; empty for elements, keys and values.
     pub name: String,
+    /// Type of the values.
     pub kind: FieldType,
     /// Null or absent is an error, after defaults.
     pub required: bool,
@@ -93,20 +118,27 @@ pub struct Field {
     pub default: Option<Value>,
     /// Filled by the engine when absent: ids, times, random text.
     pub auto: bool,
+    /// Text of the shape 8-4-4-4-12, kept in lower case.
     pub uuid: bool,
+    /// Unix time, not negative.
     pub timestamp: bool,
+    /// No two records of a workspace have the same value.
     pub unique: bool,
+    /// No two records at all have the same value.
     pub unique_across_workspaces: bool,
     /// Entity a foreign field refers to.
     pub reference: Option<String>,
+    /// What a delete of the referred record does; none means restrict.
     pub on_delete: Option<OnDelete>,
     /// A vault reference may stand in place of the value.
     pub referenceable: bool,
+    /// Marked as secret; without effect in the open-source edition.
     pub encrypted: bool,
     /// To be replaced by a plugin's or vault's own definition.
     pub is_abstract: bool,
     /// Accepted and shown but not stored (`snis` of certificates).
     pub transient: bool,
+    /// Limits on the value.
     pub rules: Rules,
     /// Elements of an array or set.
     pub elements: Option<Arc<Field>>,

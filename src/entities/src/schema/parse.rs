@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub struct SchemaError {
     /// Dotted path from the schema's root.
     pub path: String,
+    /// What is wrong there.
     pub fault: String,
 }
 
