@@ -125,6 +125,7 @@ impl Chain {
         for row in choices.iter().flat_map(Choice::rows) {
             chain.phases = chain.phases | row.phases;
             chain.needs.request_body |= row.needs.request_body;
+            chain.needs.captures |= row.needs.captures;
         }
         if !choices.iter().any(Choice::needs_consumer) {
             chain.fixed = Some(choices.iter().filter_map(|choice| choice.plain.clone()).collect());

@@ -266,7 +266,8 @@ pub struct Context {
     pub route: Option<Arc<Route>>,
     /// Service of the route.
     pub service: Option<Arc<Service>>,
-    /// Groups of the route's matching path, named ones with their name.
+    /// Groups of the route's regex path: first all by number, then the named ones again with their names. Filled only
+    /// when a plugin says that it [needs](crate::Needs::captures) them.
     pub captures: Vec<(Option<String>, String)>,
     /// Where the request goes; None before routing.
     pub upstream: Option<Upstream>,

@@ -10,8 +10,11 @@ use http::{HeaderMap as Headers, StatusCode};
 pub enum ExitBody {
     /// These bytes.
     Bytes(Bytes),
-    /// An error page with this message and the request id, in the form the client accepts.
+    /// A page with this message and the request id, in the form the client accepts, else in JSON.
     Page(String),
+    /// The same for faults of the server itself: when the client does not say what it accepts, in the form it sends,
+    /// else in plain text.
+    Fault(String),
 }
 
 /// An answer by a plugin or by the node. `content-length` is added when it is sent.
@@ -49,6 +52,11 @@ impl Exit {
         Exit { status, headers: Headers::new(), body: ExitBody::Page(message.into()) }
     }
 
+    /// The page of a fault: a request that cannot be read, an upstream that fails.
+    pub fn fault(status: StatusCode, message: impl Into<String>) -> Exit {
+        Exit { status, headers: Headers::new(), body: ExitBody::Fault(message.into()) }
+    }
+
     /// Adds a header.
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Exit {
         self.headers.append(name, value);
@@ -57,14 +65,13 @@ impl Exit {
 
     /// The body as sent. For an error page sets `content-type`; `request` are the client's headers.
     pub fn render(&mut self, request: &HeaderMap, request_id: &str) -> Bytes {
-        match &self.body {
-            ExitBody::Bytes(bytes) => bytes.clone(),
-            ExitBody::Page(message) => {
-                let format = PageFormat::of(request);
-                self.headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
-                Bytes::from(format.render(message, request_id))
-            }
-        }
+        let (message, format) = match &self.body {
+            ExitBody::Bytes(bytes) => return bytes.clone(),
+            ExitBody::Page(message) => (message, PageFormat::accepted(request)),
+            ExitBody::Fault(message) => (message, PageFormat::fault(request)),
+        };
+        self.headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+        Bytes::from(format.render(message, request_id))
     }
 }
 
@@ -83,31 +90,37 @@ pub enum PageFormat {
 
 impl PageFormat {
     /// What the client accepts best; JSON when it does not say.
-    pub fn of(request: &HeaderMap) -> PageFormat {
-        request.get(ACCEPT).and_then(|value| value.to_str().ok()).and_then(Self::accepted).unwrap_or(Self::Json)
+    pub fn accepted(request: &HeaderMap) -> PageFormat {
+        request.get(ACCEPT).and_then(|value| value.to_str().ok()).map_or(Self::Json, Self::best)
     }
 
-    /// The known type of the highest quality, the first of equals.
-    fn accepted(accept: &str) -> Option<PageFormat> {
-        let mut best: Option<(f32, PageFormat)> = None;
+    /// What the client accepts best, else the form it sends, else plain text.
+    fn fault(request: &HeaderMap) -> PageFormat {
+        let said = request.get(ACCEPT).or_else(|| request.get(CONTENT_TYPE));
+        said.and_then(|value| value.to_str().ok()).map_or(Self::Plain, Self::best)
+    }
+
+    /// The type of the highest quality, the first of equals; one that is not known counts as JSON.
+    /// Source: Kong 3.9.1 `kong/tools/http.lua`, `get_response_type`.
+    fn best(accept: &str) -> PageFormat {
+        let mut best = (0.0, Self::Json);
         for range in accept.split(',') {
             let mut parts = range.split(';').map(str::trim);
-            let Some(format) = parts.next().and_then(Self::named) else { continue };
+            let Some(name) = parts.next().filter(|name| name.contains('/')) else { continue };
             let quality = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0);
-            if quality > 0.0 && best.is_none_or(|(other, _)| quality > other) {
-                best = Some((quality, format));
+            if quality > best.0 {
+                best = (quality, Self::named(name));
             }
         }
-        best.map(|(_, format)| format)
+        best.1
     }
 
-    fn named(media_type: &str) -> Option<PageFormat> {
+    fn named(media_type: &str) -> PageFormat {
         match media_type.to_ascii_lowercase().as_str() {
-            "application/json" | "application/*" | "*/*" => Some(Self::Json),
-            "text/html" | "application/xhtml+xml" | "text/*" => Some(Self::Html),
-            "text/plain" => Some(Self::Plain),
-            "application/xml" | "text/xml" => Some(Self::Xml),
-            _ => None,
+            "text/html" | "application/xhtml+xml" => Self::Html,
+            "text/plain" | "text/*" => Self::Plain,
+            "application/xml" | "text/xml" => Self::Xml,
+            _ => Self::Json,
         }
     }
 
@@ -158,16 +171,25 @@ mod tests {
     fn format_for(accept: &str) -> PageFormat {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
-        PageFormat::of(&headers)
+        PageFormat::accepted(&headers)
     }
 
     #[test]
     fn the_page_takes_the_form_the_client_likes_best() {
         assert_eq!(format_for("text/plain"), PageFormat::Plain);
         assert_eq!(format_for("text/html;q=0.5, application/xml"), PageFormat::Xml);
-        assert_eq!(format_for("image/png, text/plain;q=0.1"), PageFormat::Plain);
+        assert_eq!(format_for("image/png;q=0.1, text/plain;q=0.2"), PageFormat::Plain);
+        assert_eq!(format_for("*/*"), PageFormat::Json);
         assert_eq!(format_for("image/png"), PageFormat::Json);
         assert_eq!(format_for("text/plain;q=0"), PageFormat::Json);
+    }
+
+    #[test]
+    fn a_fault_answers_in_the_form_the_client_sends() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(PageFormat::fault(&headers), PageFormat::Plain);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        assert_eq!(PageFormat::fault(&headers), PageFormat::Json);
     }
 
     #[test]

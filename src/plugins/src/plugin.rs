@@ -58,6 +58,8 @@ impl fmt::Debug for Phases {
 pub struct Needs {
     /// The whole request body in memory before access ([`crate::Body::Buffered`]).
     pub request_body: bool,
+    /// The groups of the route's regex path ([`Context::captures`]).
+    pub captures: bool,
 }
 
 /// A plugin failed. The text is for the log; the client is told `An unexpected error occurred` with status 500.

@@ -1,1 +1,41 @@
-//! The request path: workers, phases, balancer.
+//! The request path: from a client's connection to the upstream and back.
+//!
+//! Each worker is a thread with a single-threaded runtime, its own listening sockets and its own upstream connections;
+//! workers share the snapshot in force ([`SnapshotHandle`]) and atomic counters ([`Stats`]). A request takes the
+//! snapshot in force when it arrives and keeps it to its end.
+//!
+//! - [`tables`], [`snapshot`]: the configuration as rows, and as the request path reads it.
+//! - `arrival`, `phases`, `flight`, `body`: one request, from its head to the last byte of its response.
+//! - `forward`, `respond`: headers towards the upstream and towards the client.
+//! - `upstream`: names, connections, attempts. Only its `connection`, and `worker` for the clients' side, drive the
+//!   HTTP library; the rest sees heads and bodies.
+
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
+mod arrival;
+mod balancer;
+mod body;
+mod flight;
+mod forward;
+mod listen;
+pub mod options;
+mod phases;
+mod proxy;
+mod respond;
+pub mod snapshot;
+pub mod stats;
+pub mod tables;
+mod upgrade;
+mod upstream;
+mod worker;
+
+pub use options::{AddedHeaders, Listener, Network, ProxyOptions};
+pub use proxy::{Proxy, ProxyError};
+pub use snapshot::{Snapshot, SnapshotHandle, SnapshotOptions};
+pub use stats::{Stats, StatsNow};
+pub use tables::{Problem, Tables};
+
+/// Value of `Server` on own answers.
+pub(crate) const SERVER_NAME: &str = "kong/3.9.1";
+/// This node in `Via`, by the protocol version of the message: 1.1, 2, 1.0.
+pub(crate) const VIA_NAME: [&str; 3] = ["1.1 kong/3.9.1", "2 kong/3.9.1", "1.0 kong/3.9.1"];

@@ -1,0 +1,166 @@
+//! From the HTTP library's request to a [`Flight`]: limits, client address, request id.
+
+use crate::flight::Flight;
+use crate::options::ProxyOptions;
+use crate::phases::upgrades;
+use crate::worker::Worker;
+use gwctl_plugins::{Body, Client, Context, Exit, Request, Run, Scheme, Times};
+use gwctl_router::check_target;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::uri::PathAndQuery;
+use http::{StatusCode, Version};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use std::cell::Cell;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What is known of a client connection.
+pub(crate) struct Origin {
+    pub(crate) peer: SocketAddr,
+    pub(crate) port: u16,
+    pub(crate) scheme: Scheme,
+    pub(crate) server_name: Option<Arc<str>>,
+    pub(crate) trusted: bool,
+}
+
+/// A request that has arrived.
+pub(crate) struct Arrival {
+    pub(crate) flight: Box<Flight>,
+    /// The answer when it is refused before any plugin sees it.
+    pub(crate) refused: Option<Exit>,
+    /// The client's side of an upgrade, should the upstream agree.
+    pub(crate) upgrade: Option<OnUpgrade>,
+}
+
+impl Arrival {
+    pub(crate) fn new(worker: &Rc<Worker>, origin: &Origin, mut request: http::Request<Incoming>) -> Arrival {
+        worker.stats.begun();
+        let upgrade = upgrades(request.version(), request.headers()).then(|| hyper::upgrade::on(&mut request));
+        let (head, body) = request.into_parts();
+        let refused = refusal(&head, &body, &worker.options);
+        let snapshot = worker.snapshots.load();
+        let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let host = host.or_else(|| head.uri.authority().map(|authority| authority.as_str()));
+        let request = Request {
+            host: host_name(host.unwrap_or_default()),
+            method: head.method,
+            uri: head.uri.into_parts().path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/")),
+            version: head.version,
+            headers: head.headers,
+            scheme: origin.scheme,
+            port: origin.port,
+            body: Body::Empty,
+        };
+        let client = client(origin, &request.headers, &worker.options);
+        let times = Times::start(unix_millis());
+        let context = Context::new(snapshot.node.clone(), worker.ids.next(), client, request, times);
+        let run = Run::new(snapshot.chains.global().clone());
+        let mut flight =
+            Box::new(Flight { worker: worker.clone(), snapshot, context, run, read: Rc::new(Cell::new(0)) });
+        if !body.is_end_stream() {
+            flight.context.request.body = Body::Stream(flight.inbound(body));
+        }
+        Arrival { flight, refused, upgrade }
+    }
+}
+
+/// What the server in front refuses, as nginx does in front of Kong; these pages are plain text by default.
+fn refusal(head: &http::request::Parts, body: &Incoming, options: &ProxyOptions) -> Option<Exit> {
+    let target = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let headers = &head.headers;
+    let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let hosts = headers.get_all(HOST).iter().count();
+    let misses_host = hosts > 1 || (hosts == 0 && head.version == Version::HTTP_11);
+    let framed_twice = headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
+    let too_long = |length: u64| options.client_max_body_size != 0 && length > options.client_max_body_size;
+    let (status, message) = if target.len() > options.max_target_size {
+        (StatusCode::URI_TOO_LONG, "URI too long")
+    } else if size > options.max_head_size {
+        (StatusCode::BAD_REQUEST, "Request header or cookie too large")
+    } else if misses_host || framed_twice || check_target(target.as_bytes()).is_err() {
+        (StatusCode::BAD_REQUEST, "Bad request")
+    } else if body.size_hint().exact().is_some_and(too_long) {
+        (StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")
+    } else {
+        return None;
+    };
+    // What follows on the connection may be anything.
+    Some(Exit::fault(status, message).with_header(CONNECTION, HeaderValue::from_static("close")))
+}
+
+/// Lower case, without port.
+fn host_name(host: &str) -> String {
+    let end = match host.rfind(']') {
+        Some(bracket) => bracket + 1,
+        None => host.rfind(':').unwrap_or(host.len()),
+    };
+    host[..end].to_ascii_lowercase()
+}
+
+fn client(origin: &Origin, headers: &HeaderMap, options: &ProxyOptions) -> Client {
+    let peer = origin.peer.ip();
+    let believed = origin.trusted.then(|| believed_address(headers, options)).flatten();
+    Client {
+        peer,
+        peer_port: origin.peer.port(),
+        ip: believed.map_or(peer, |(ip, _)| ip),
+        port: believed.and_then(|(_, port)| port).unwrap_or(origin.peer.port()),
+        trusted: origin.trusted,
+        server_name: origin.server_name.clone(),
+    }
+}
+
+/// The address a trusted peer names: the last one of the header, or further left while addresses are trusted.
+fn believed_address(headers: &HeaderMap, options: &ProxyOptions) -> Option<(IpAddr, Option<u16>)> {
+    let values = headers.get_all(options.real_ip_header.as_str());
+    let mut named: Vec<_> =
+        values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).collect();
+    let mut best = None;
+    while let Some(address) = named.pop().and_then(|text| address(text.trim())) {
+        best = Some(address);
+        if !options.real_ip_recursive || !options.trusts(address.0) {
+            break;
+        }
+    }
+    best
+}
+
+fn address(text: &str) -> Option<(IpAddr, Option<u16>)> {
+    let plain = text.parse().ok().map(|ip| (ip, None));
+    plain.or_else(|| text.parse::<SocketAddr>().ok().map(|address| (address.ip(), Some(address.port()))))
+}
+
+fn unix_millis() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |time| time.as_millis() as u64)
+}
+
+/// Request ids: 32 hexadecimal digits, unique in practice, not secret.
+pub(crate) struct Ids(Cell<[u64; 2]>);
+
+impl Ids {
+    /// Seeded by the standard library's random hash keys.
+    pub(crate) fn new() -> Ids {
+        use std::hash::{BuildHasher, RandomState};
+        let seed = |salt: u64| RandomState::new().hash_one(salt) | 1;
+        Ids(Cell::new([seed(1), seed(2)]))
+    }
+
+    /// The next id (xorshift128+).
+    pub(crate) fn next(&self) -> HeaderValue {
+        let text = format!("{:016x}{:016x}", self.draw(), self.draw());
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("0"))
+    }
+
+    fn draw(&self) -> u64 {
+        let [mut one, other] = self.0.get();
+        one ^= one << 23;
+        one ^= one >> 17;
+        one ^= other ^ (other >> 26);
+        self.0.set([other, one]);
+        other.wrapping_add(one)
+    }
+}

@@ -1,0 +1,166 @@
+//! The body of a response on its way to the client.
+
+use crate::flight::Flight;
+use crate::upstream::connection::Connection;
+use crate::upstream::pool::PoolKey;
+use bytes::Bytes;
+use gwctl_plugins::Phases;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::time::Sleep;
+
+/// Why a response body was cut; the client sees its connection close.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BodyFault {
+    #[error("the upstream broke off: {0}")]
+    Upstream(hyper::Error),
+    #[error("the upstream stopped sending")]
+    Stalled,
+    #[error("a plugin failed")]
+    Plugin,
+}
+
+/// Where the bytes come from.
+pub(crate) enum Origin {
+    Whole(Option<Bytes>),
+    Upstream { incoming: Incoming, back: Option<(Connection, PoolKey)>, stalled: Option<Pin<Box<Sleep>>> },
+}
+
+impl Origin {
+    pub(crate) fn upstream(incoming: Incoming, connection: Connection, key: PoolKey) -> Origin {
+        Origin::Upstream { incoming, back: Some((connection, key)), stalled: None }
+    }
+}
+
+/// Streams the body through body_filter, gives the connection back, and keeps the [`Flight`] until the end.
+pub(crate) struct Downstream {
+    origin: Origin,
+    flight: Box<Flight>,
+    filtered: bool,
+    /// The last call of body_filter has been made.
+    filter_ended: bool,
+    trailers: Option<HeaderMap>,
+}
+
+impl Downstream {
+    pub(crate) fn new(origin: Origin, flight: Box<Flight>) -> Downstream {
+        let filtered = flight.run.has(Phases::BODY_FILTER);
+        let mut body = Downstream { origin, flight, filtered, filter_ended: !filtered, trailers: None };
+        if body.origin_ended() {
+            body.give_back();
+        }
+        body
+    }
+
+    fn origin_ended(&self) -> bool {
+        match &self.origin {
+            Origin::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
+            Origin::Upstream { incoming, .. } => incoming.is_end_stream(),
+        }
+    }
+
+    /// Returns the connection to the pool as soon as the response has been read.
+    fn give_back(&mut self) {
+        let Origin::Upstream { back, .. } = &mut self.origin else { return };
+        let Some((mut connection, key)) = back.take() else { return };
+        let worker = self.flight.worker.clone();
+        if connection.is_ready() {
+            worker.pool.put(key, connection);
+        } else if connection.is_open() {
+            tokio::task::spawn_local(async move {
+                if connection.ready().await {
+                    worker.pool.put(key, connection);
+                }
+            });
+        }
+    }
+
+    fn poll_origin(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        let (incoming, stalled) = match &mut self.origin {
+            Origin::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Origin::Upstream { incoming, stalled, .. } => (incoming, stalled),
+        };
+        match Pin::new(incoming).poll_frame(task) {
+            Poll::Ready(frame) => {
+                *stalled = None;
+                if frame.is_none() || self.origin_ended() {
+                    self.give_back();
+                }
+                Poll::Ready(frame.map(|frame| frame.map_err(BodyFault::Upstream)))
+            }
+            Poll::Pending => {
+                let limit = self.flight.context.upstream.as_ref().map(|upstream| upstream.read_timeout);
+                let Some(limit) = limit else { return Poll::Pending };
+                let timer = stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+                ready!(timer.as_mut().poll(task));
+                Poll::Ready(Some(Err(BodyFault::Stalled)))
+            }
+        }
+    }
+
+    fn filter(&mut self, mut part: Bytes, last: bool) -> Result<Bytes, BodyFault> {
+        self.filter_ended |= last;
+        let flight = &mut *self.flight;
+        flight.run.body_filter(&mut flight.context, &mut part, last).map_err(|_| BodyFault::Plugin)?;
+        Ok(part)
+    }
+
+    /// The next part after the filters; parts that they swallowed are left out.
+    fn poll_filtered(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        loop {
+            if self.filter_ended {
+                return Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
+            }
+            let part = match ready!(self.poll_origin(task)) {
+                Some(Err(fault)) => return Poll::Ready(Some(Err(fault))),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(part) => {
+                        let last = self.origin_ended();
+                        self.filter(part, last)
+                    }
+                    Err(frame) => {
+                        self.trailers = frame.into_trailers().ok();
+                        self.filter(Bytes::new(), true)
+                    }
+                },
+                None => self.filter(Bytes::new(), true),
+            };
+            match part {
+                Ok(part) if part.is_empty() => {}
+                part => return Poll::Ready(Some(part.map(Frame::data))),
+            }
+        }
+    }
+}
+
+impl Body for Downstream {
+    type Data = Bytes;
+    type Error = BodyFault;
+
+    fn poll_frame(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        let body = self.get_mut();
+        let frame = ready!(if body.filtered { body.poll_filtered(task) } else { body.poll_origin(task) });
+        match &frame {
+            Some(Ok(frame)) => body.flight.context.response_size += frame.data_ref().map_or(0, Bytes::len) as u64,
+            Some(Err(fault)) => tracing::warn!(request_id = body.flight.context.id(), %fault, "response cut"),
+            None => {}
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.filter_ended && self.trailers.is_none() && self.origin_ended()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.origin {
+            _ if self.filtered => SizeHint::default(),
+            Origin::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Origin::Upstream { incoming, .. } => incoming.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A request from its arrival to the last byte of its response.
+
+use crate::body::{Downstream, Origin};
+use crate::respond::{add_headers, from_upstream, set_length};
+use crate::snapshot::Snapshot;
+use crate::upstream::outbound::Inbound;
+use crate::upstream::send::Answered;
+use crate::worker::Worker;
+use gwctl_plugins::{Context, Exit, Phases, Response, Run, Source};
+use http::StatusCode;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What belongs to one request. Dropped when its response has been handed over or given up: that is when it is logged.
+pub(crate) struct Flight {
+    pub(crate) worker: Rc<Worker>,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) context: Context,
+    pub(crate) run: Run,
+    /// Body bytes read from the client.
+    pub(crate) read: Rc<Cell<u64>>,
+}
+
+impl Flight {
+    /// Answers without an upstream. Later phases run; `source` tells an answer made on purpose from an error.
+    pub(crate) fn answer(mut self: Box<Self>, mut exit: Exit, source: Source) -> http::Response<Downstream> {
+        let mut body = exit.render(&self.context.request.headers, self.context.id());
+        self.context.response = Some(Response { status: exit.status, headers: exit.headers, source });
+        if let Some(response) = &mut self.context.response {
+            let given = response.headers.contains_key(http::header::CONTENT_LENGTH);
+            if !given {
+                set_length(response, body.len());
+            }
+        }
+        match self.run.header_filter(&mut self.context) {
+            Ok(None) => {}
+            Ok(Some(replacement)) => body = self.replace(*replacement, Source::Exit),
+            Err(_) => body = self.replace(crashed(), Source::Error),
+        }
+        add_headers(&mut self.context, &self.worker.options, None);
+        let head = self.head();
+        http::Response::from_parts(head, Downstream::new(Origin::Whole(Some(body)), self))
+    }
+
+    /// Passes on the response of the upstream.
+    pub(crate) fn pass_on(mut self: Box<Self>, answered: Answered) -> http::Response<Downstream> {
+        let Answered { response, connection, key } = answered;
+        self.context.times.answered = Some(self.context.times.started.elapsed());
+        let (head, incoming) = response.into_parts();
+        self.context.response = Some(from_upstream(head.headers, head.status));
+        let replacement = match self.run.header_filter(&mut self.context) {
+            Ok(exit) => exit.map(|exit| (*exit, Source::Exit)),
+            Err(_) => Some((crashed(), Source::Error)),
+        };
+        let origin = match replacement {
+            Some((exit, source)) => Origin::Whole(Some(self.replace(exit, source))),
+            None => Origin::upstream(incoming, connection, key),
+        };
+        add_headers(&mut self.context, &self.worker.options, Some((head.version, head.status)));
+        let head = self.head();
+        http::Response::from_parts(head, Downstream::new(origin, self))
+    }
+
+    /// Puts another answer in place of the response; its body is returned.
+    fn replace(&mut self, mut exit: Exit, source: Source) -> bytes::Bytes {
+        let body = exit.render(&self.context.request.headers, self.context.id());
+        let mut response = Response { status: exit.status, headers: exit.headers, source };
+        set_length(&mut response, body.len());
+        self.context.response = Some(response);
+        body
+    }
+
+    /// The head to send. A copy stays for the phases to come, if there are any.
+    fn head(&mut self) -> http::response::Parts {
+        let (mut head, ()) = http::Response::new(()).into_parts();
+        let watched = self.run.has(Phases::BODY_FILTER) || self.run.has(Phases::LOG);
+        if let Some(response) = &mut self.context.response {
+            head.status = response.status;
+            head.headers = if watched { response.headers.clone() } else { std::mem::take(&mut response.headers) };
+        }
+        head
+    }
+
+    /// The client's body for this request.
+    pub(crate) fn inbound(&self, body: hyper::body::Incoming) -> Box<Inbound> {
+        Box::new(Inbound::new(body, self.worker.options.client_max_body_size, self.read.clone()))
+    }
+}
+
+/// The answer to a failed plugin.
+pub(crate) fn crashed() -> Exit {
+    Exit::page(StatusCode::INTERNAL_SERVER_ERROR, "An unexpected error occurred")
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let context = &mut self.context;
+        context.times.ended = Some(context.times.started.elapsed());
+        context.request_size += self.read.get();
+        self.run.log(context);
+        if self.worker.options.access_log {
+            log_access(context);
+        }
+        self.worker.stats.ended();
+    }
+}
+
+fn log_access(context: &Context) {
+    let status = context.response.as_ref().map(|response| response.status.as_u16());
+    tracing::info!(
+        target: "access",
+        client = %context.client.ip,
+        method = %context.request.method,
+        uri = %context.request.uri,
+        status,
+        size = context.response_size,
+        millis = context.times.ended.map(|time| time.as_millis() as u64),
+        route = context.route.as_ref().map(|route| &*route.id),
+        request_id = context.id(),
+    );
+}

@@ -1,0 +1,40 @@
+//! Listening sockets.
+
+use crate::options::Listener;
+use gwctl_plugins::Scheme;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+/// A socket that listens.
+pub(crate) struct Bound {
+    pub(crate) socket: TcpListener,
+    pub(crate) address: SocketAddr,
+    pub(crate) scheme: Scheme,
+}
+
+/// Connections waiting to be accepted.
+const BACKLOG: i32 = 4096;
+
+/// Binds an address once per worker; the kernel spreads connections over them. With port 0 all take the port that the
+/// first was given.
+pub(crate) fn bind(listener: &Listener, workers: usize) -> io::Result<Vec<Bound>> {
+    let mut address = listener.addr;
+    let mut bound = Vec::with_capacity(workers);
+    for _ in 0..workers {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.set_reuse_port(true)?;
+        socket.set_nonblocking(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        let socket = TcpListener::from(socket);
+        address = socket.local_addr()?;
+        let scheme = if listener.ssl { Scheme::Https } else { Scheme::Http };
+        bound.push(Bound { socket, address, scheme });
+    }
+    Ok(bound)
+}

@@ -1,0 +1,241 @@
+//! Settings of the request path, read once at start.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// Where requests come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    /// Address; port 0 takes a free one.
+    pub addr: SocketAddr,
+    /// TLS.
+    pub ssl: bool,
+    /// HTTP/2: by ALPN with TLS, by prior knowledge without.
+    pub http2: bool,
+}
+
+/// Headers the node adds: the `headers` and `headers_upstream` settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddedHeaders {
+    /// `Server` on own answers.
+    pub server: bool,
+    /// `Via` on proxied responses.
+    pub via: bool,
+    /// `X-Kong-Response-Latency` on own answers.
+    pub response_latency: bool,
+    /// `X-Kong-Upstream-Latency` on proxied responses.
+    pub upstream_latency: bool,
+    /// `X-Kong-Proxy-Latency` on proxied responses.
+    pub proxy_latency: bool,
+    /// `X-Kong-Upstream-Status` on proxied responses.
+    pub upstream_status: bool,
+    /// `X-Kong-Request-Id` to the client.
+    pub request_id: bool,
+    /// `X-Kong-Request-Id` to the upstream.
+    pub request_id_upstream: bool,
+}
+
+impl Default for AddedHeaders {
+    fn default() -> Self {
+        Self {
+            server: true,
+            via: true,
+            response_latency: true,
+            upstream_latency: true,
+            proxy_latency: true,
+            upstream_status: false,
+            request_id: true,
+            request_id_upstream: true,
+        }
+    }
+}
+
+impl AddedHeaders {
+    /// Reads the tokens of both settings; names are compared without case, unknown ones have no effect here.
+    pub fn from_tokens<'a>(
+        headers: impl IntoIterator<Item = &'a str>,
+        upstream: impl IntoIterator<Item = &'a str>,
+    ) -> AddedHeaders {
+        let mut added = AddedHeaders {
+            server: false,
+            via: false,
+            response_latency: false,
+            upstream_latency: false,
+            proxy_latency: false,
+            upstream_status: false,
+            request_id: false,
+            request_id_upstream: false,
+        };
+        for token in headers {
+            match token.trim().to_ascii_lowercase().as_str() {
+                "server_tokens" => (added.server, added.via) = (true, true),
+                "latency_tokens" => {
+                    (added.response_latency, added.upstream_latency, added.proxy_latency) = (true, true, true);
+                }
+                "server" => added.server = true,
+                "via" => added.via = true,
+                "x-kong-response-latency" => added.response_latency = true,
+                "x-kong-upstream-latency" => added.upstream_latency = true,
+                "x-kong-proxy-latency" => added.proxy_latency = true,
+                "x-kong-upstream-status" => added.upstream_status = true,
+                "x-kong-request-id" => added.request_id = true,
+                _ => {}
+            }
+        }
+        added.request_id_upstream =
+            upstream.into_iter().any(|token| token.trim().eq_ignore_ascii_case("x-kong-request-id"));
+        added
+    }
+}
+
+/// A network of trusted proxies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: u128,
+    mask: u128,
+    v4: bool,
+}
+
+impl Network {
+    /// Reads `10.0.0.0/8`, `::1` and the like; None when it is none of these.
+    pub fn parse(text: &str) -> Option<Network> {
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address.parse::<IpAddr>().ok()?, Some(length.parse::<u32>().ok()?)),
+            None => (text.parse::<IpAddr>().ok()?, None),
+        };
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let length = length.unwrap_or(width);
+        if length > width {
+            return None;
+        }
+        // Shifting by the whole width is not allowed; an empty prefix takes everything.
+        let mask = (!0_u128).checked_shl(width - length).unwrap_or(0);
+        let (number, v4) = number(address);
+        Some(Network { address: number & mask, mask, v4 })
+    }
+
+    /// Whether the address lies in it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (number, v4) = number(address);
+        v4 == self.v4 && number & self.mask == self.address
+    }
+}
+
+fn number(address: IpAddr) -> (u128, bool) {
+    match address.to_canonical() {
+        IpAddr::V4(address) => (u128::from(u32::from(address)), true),
+        IpAddr::V6(address) => (u128::from(address), false),
+    }
+}
+
+/// Settings of a [`crate::Proxy`].
+#[derive(Debug, Clone)]
+pub struct ProxyOptions {
+    /// Where requests come in.
+    pub listeners: Vec<Listener>,
+    /// Worker threads; each listens on every address by itself.
+    pub workers: usize,
+    /// Headers the node adds.
+    pub headers: AddedHeaders,
+    /// Peers whose `X-Forwarded-*` are believed.
+    pub trusted_ips: Vec<Network>,
+    /// Header with the client's address from a trusted peer, lower case: `x-real-ip` or `x-forwarded-for`.
+    pub real_ip_header: String,
+    /// Go on to the left in that header while addresses are trusted.
+    pub real_ip_recursive: bool,
+    /// `Kong-Debug: 1` shows route and service in the response.
+    pub allow_debug_header: bool,
+    /// Longest request line plus headers in bytes.
+    pub max_head_size: usize,
+    /// Longest request target in bytes.
+    pub max_target_size: usize,
+    /// Longest request body in bytes; 0: no limit.
+    pub client_max_body_size: u64,
+    /// Time for the head of a request.
+    pub header_timeout: Duration,
+    /// How long a client may pause while sending a body or taking a response.
+    pub client_timeout: Duration,
+    /// How long an idle client connection is kept.
+    pub keepalive_timeout: Duration,
+    /// Idle upstream connections kept per worker and address.
+    pub upstream_keepalive_pool_size: usize,
+    /// Requests after which an upstream connection is not kept; 0: no limit.
+    pub upstream_keepalive_max_requests: u32,
+    /// How long an idle upstream connection is kept.
+    pub upstream_keepalive_idle_timeout: Duration,
+    /// How long a resolved name is used.
+    pub dns_ttl: Duration,
+    /// How long requests in flight may go on after a stop.
+    pub shutdown_timeout: Duration,
+    /// One log line per request, target `access`.
+    pub access_log: bool,
+}
+
+impl Default for ProxyOptions {
+    fn default() -> Self {
+        Self {
+            listeners: Vec::new(),
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            headers: AddedHeaders::default(),
+            trusted_ips: Vec::new(),
+            real_ip_header: "x-real-ip".to_owned(),
+            real_ip_recursive: false,
+            allow_debug_header: false,
+            max_head_size: 32 * 1024,
+            max_target_size: 8 * 1024,
+            client_max_body_size: 0,
+            header_timeout: Duration::from_secs(60),
+            client_timeout: Duration::from_secs(60),
+            keepalive_timeout: Duration::from_secs(75),
+            upstream_keepalive_pool_size: 512,
+            upstream_keepalive_max_requests: 10_000,
+            upstream_keepalive_idle_timeout: Duration::from_secs(60),
+            dns_ttl: Duration::from_secs(5),
+            shutdown_timeout: Duration::from_secs(10),
+            access_log: false,
+        }
+    }
+}
+
+impl ProxyOptions {
+    /// Whether the `X-Forwarded-*` of this peer are believed.
+    pub fn trusts(&self, peer: IpAddr) -> bool {
+        self.trusted_ips.iter().any(|network| network.contains(peer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contains(network: &str, address: &str) -> bool {
+        Network::parse(network).unwrap().contains(address.parse().unwrap())
+    }
+
+    #[test]
+    fn networks_contain_their_addresses() {
+        assert!(contains("10.0.0.0/8", "10.255.0.1"));
+        assert!(contains("10.0.0.0/8", "::ffff:10.1.1.1"));
+        assert!(!contains("10.0.0.0/8", "11.0.0.1"));
+        assert!(contains("0.0.0.0/0", "1.2.3.4"));
+        assert!(!contains("0.0.0.0/0", "::1"));
+        assert!(contains("::/0", "::1"));
+        assert!(contains("127.0.0.1", "127.0.0.1"));
+    }
+
+    #[test]
+    fn what_is_no_network_is_refused() {
+        for text in ["10.0.0.0/33", "::/129", "unix:", "", "10.0.0/8", "a/b"] {
+            assert_eq!(Network::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn header_tokens_switch_single_headers() {
+        let off = AddedHeaders::from_tokens(["off"], []);
+        assert!(!off.server && !off.via && !off.request_id && !off.request_id_upstream);
+        let default =
+            AddedHeaders::from_tokens(["server_tokens", "latency_tokens", "X-Kong-Request-Id"], ["x-kong-request-id"]);
+        assert_eq!(default, AddedHeaders::default());
+    }
+}

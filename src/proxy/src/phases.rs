@@ -1,0 +1,221 @@
+//! A request through its phases.
+
+use crate::arrival::Arrival;
+use crate::body::Downstream;
+use crate::flight::{Flight, crashed};
+use crate::forward::{outgoing_headers, wants_websocket};
+use crate::respond::failure_exit;
+use crate::snapshot::Plan;
+use crate::upgrade::splice;
+use crate::upstream::send::{Answered, Failure, Outgoing, send};
+use gwctl_plugins::{Context, Exit, Phases, Scheme, Source, Upstream};
+use gwctl_router::{Gate, HeaderLookup, Match, Request as Asked, RequestPath};
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, UPGRADE};
+use http::{Response, StatusCode, Uri, Version};
+use std::sync::Arc;
+
+/// Most that is read of a body for a plugin that needs it whole, when the node has no limit of its own.
+const BUFFER_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// Answers a request. Never fails: what goes wrong is an answer, too.
+pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
+    let Arrival { mut flight, refused, upgrade } = arrival;
+    if let Some(exit) = refused {
+        return flight.answer(exit, Source::Error);
+    }
+    match flight.run.rewrite(&mut flight.context).await {
+        Ok(None) => {}
+        Ok(Some(exit)) => return flight.answer(*exit, Source::Exit),
+        Err(_) => return flight.answer(crashed(), Source::Error),
+    }
+    let prefix = match route(&mut flight) {
+        Ok(prefix) => prefix,
+        Err(exit) => return flight.answer(*exit, Source::Exit),
+    };
+    if let Err(failure) = read_body(&mut flight).await {
+        return flight.answer(failure_exit(&failure), Source::Error);
+    }
+    match flight.run.access(&mut flight.context).await {
+        Ok(None) => {}
+        Ok(Some(exit)) => return flight.answer(*exit, Source::Exit),
+        Err(_) => return flight.answer(crashed(), Source::Error),
+    }
+    match proxy(&mut flight, prefix.as_deref()).await {
+        Ok(mut answered) => {
+            if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                let Some(client) = upgrade else {
+                    return flight.answer(failure_exit(&Failure::Unreachable), Source::Error);
+                };
+                let upstream = hyper::upgrade::on(&mut answered.response);
+                splice(client, upstream);
+            }
+            flight.pass_on(answered)
+        }
+        Err(failure) => {
+            let source =
+                if matches!(failure, Failure::NoPeer | Failure::NoService) { Source::Exit } else { Source::Error };
+            flight.answer(failure_exit(&failure), source)
+        }
+    }
+}
+
+/// Finds the route and prepares the way to its service. Gives the part of the path that was taken off.
+fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
+    let snapshot = flight.snapshot.clone();
+    let context = &mut flight.context;
+    let path = RequestPath::normalise(context.request.uri.as_str().as_bytes());
+    let host = context.request.header(HOST).unwrap_or(&context.request.host).to_owned();
+    let asked = Asked {
+        https: context.request.scheme == Scheme::Https,
+        method: context.request.method.as_str(),
+        host: &host,
+        port: context.request.port,
+        path: &path,
+        headers: &Headers(&context.request.headers),
+        sni: context.client.server_name.as_deref(),
+    };
+    let not_found = || Box::new(Exit::page(StatusCode::NOT_FOUND, "no Route matched with those values"));
+    let found = snapshot.router.find(&asked).ok_or_else(not_found)?;
+    let plan = snapshot.plans.get(&found.route.id).ok_or_else(not_found)?;
+    let upstream = way(&found, plan);
+    let prefix = found.forwarded_prefix().map(str::to_owned);
+    let gate = gate(&found, context);
+    if plan.chain.needs().captures {
+        let captures = found.uri_captures().unwrap_or_default();
+        let numbered = captures.numbered.into_iter().skip(1).map(|text| (None, text.unwrap_or_default()));
+        let named = captures.named.into_iter().map(|(name, text)| (Some(name), text));
+        let captures = numbered.chain(named).collect();
+        context.captures = captures;
+    }
+    let (route, service) = (found.route.clone(), found.service.cloned());
+    drop(path);
+    context.route = Some(route);
+    context.service = service;
+    context.upstream = upstream;
+    flight.run.route(plan.chain.clone());
+    gate.map_or(Ok(prefix), |exit| Err(Box::new(exit)))
+}
+
+/// Where a matched request goes; None for a route without service.
+fn way(found: &Match<'_, '_>, plan: &Plan) -> Option<Upstream> {
+    let service = found.service?;
+    Some(Upstream {
+        scheme: plan.scheme,
+        host: plan.host.clone(),
+        port: service.port,
+        path: found.upstream_path(),
+        query: None,
+        host_header: found.preserved_host().and_then(|host| HeaderValue::from_str(host).ok()),
+        retries: service.retries,
+        connect_timeout: plan.connect_timeout,
+        write_timeout: plan.write_timeout,
+        read_timeout: plan.read_timeout,
+    })
+}
+
+/// The answer to a request whose protocol the route does not take.
+fn gate(found: &Match<'_, '_>, context: &Context) -> Option<Exit> {
+    let request = &context.request;
+    let forwarded = request.header("x-forwarded-proto").filter(|_| context.client.trusted);
+    let https = forwarded.map_or(request.scheme == Scheme::Https, |proto| proto.eq_ignore_ascii_case("https"));
+    let content_type = request.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let upgrade = |message, to| {
+        Exit::json(StatusCode::UPGRADE_REQUIRED, &serde_json::json!({ "message": message }))
+            .with_header(CONNECTION, HeaderValue::from_static("Upgrade"))
+            .with_header(UPGRADE, HeaderValue::from_static(to))
+    };
+    match found.gate(https, request.version == Version::HTTP_2, content_type) {
+        Gate::Pass => None,
+        Gate::UseHttps { status: 426 } => Some(upgrade("Please use HTTPS protocol", "TLS/1.2, HTTP/1.1")),
+        Gate::UseHttps { status } => Some(redirect(status, &request.host, request.uri.as_str())),
+        Gate::UseHttp2 => Some(upgrade("Please use HTTP2 protocol", "HTTP/2")),
+        Gate::NotGrpc => Some(Exit::json(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            &serde_json::json!({ "message": "Non-gRPC request matched gRPC route" }),
+        )),
+        Gate::UseGrpcs => {
+            let mut exit = Exit::bytes(StatusCode::OK, "application/grpc", "");
+            exit.headers.insert("grpc-status", HeaderValue::from_static("1"));
+            exit.headers.insert("grpc-message", HeaderValue::from_static("gRPC request matched gRPCs route"));
+            Some(exit)
+        }
+    }
+}
+
+fn redirect(status: u16, host: &str, target: &str) -> Exit {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::MOVED_PERMANENTLY);
+    let title = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
+    let page = format!(
+        "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{title}</h1></center>\r\n</body>\r\n</html>\r\n"
+    );
+    let mut exit = Exit::bytes(status, "text/html", page);
+    if let Ok(location) = HeaderValue::from_str(&Match::https_location(host, target)) {
+        exit.headers.insert(LOCATION, location);
+    }
+    exit
+}
+
+/// Reads the body when a plugin of the chain needs it whole.
+async fn read_body(flight: &mut Flight) -> Result<(), Failure> {
+    if !flight.run.chain().needs().request_body {
+        return Ok(());
+    }
+    let limit = match flight.worker.options.client_max_body_size {
+        0 => BUFFER_LIMIT,
+        limit => limit,
+    };
+    let reading = flight.context.request.body.read(limit);
+    match tokio::time::timeout(flight.worker.options.client_timeout, reading).await {
+        Ok(body) => body.map(|_| ()).map_err(Failure::Client),
+        Err(_) => Err(Failure::ClientTimedOut),
+    }
+}
+
+async fn proxy(flight: &mut Flight, prefix: Option<&str>) -> Result<Answered, Failure> {
+    let context = &mut flight.context;
+    let Some(upstream) = context.upstream.take() else { return Err(Failure::NoService) };
+    let balancer = flight.snapshot.balancers.get(&*upstream.host).map(Arc::as_ref);
+    let outgoing = Outgoing {
+        uri: uri(&upstream, context).ok_or(Failure::Malformed("path"))?,
+        headers: outgoing_headers(context, &flight.worker.options, prefix),
+        host: upstream.host_header.clone(),
+        upstream_host: balancer.and_then(|balancer| balancer.host_header.clone()),
+    };
+    let keep_tries = flight.run.has(Phases::LOG);
+    let outcome = send(&flight.worker, balancer, context, &upstream, outgoing, keep_tries).await;
+    context.upstream = Some(upstream);
+    outcome
+}
+
+/// Request target for the upstream, in origin form.
+fn uri(upstream: &Upstream, context: &Context) -> Option<Uri> {
+    let mut target = upstream.path.clone();
+    match &upstream.query {
+        Some(query) if query.is_empty() => {}
+        Some(query) => {
+            target.push('?');
+            target.push_str(query);
+        }
+        None => {
+            // A bare question mark is passed on, too.
+            let sent = context.request.uri.as_str();
+            if let Some(mark) = sent.find('?') {
+                target.push_str(&sent[mark..]);
+            }
+        }
+    }
+    Uri::try_from(target).ok()
+}
+
+/// Whether the request asks for an upgrade that can be passed on.
+pub(crate) fn upgrades(version: Version, headers: &HeaderMap) -> bool {
+    version == Version::HTTP_11 && wants_websocket(headers)
+}
+
+struct Headers<'a>(&'a HeaderMap);
+
+impl HeaderLookup for Headers<'_> {
+    fn any_value(&self, name: &str, accept: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.0.get_all(name).iter().any(|value| accept(value.as_bytes()))
+    }
+}

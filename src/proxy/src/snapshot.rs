@@ -1,0 +1,156 @@
+//! One configuration as the request path reads it. Immutable; a request uses one from start to end.
+
+use crate::balancer::{Balancer, balancers};
+use crate::tables::{Problem, Tables};
+use arc_swap::ArcSwap;
+use gwctl_entities::view::{Route, Service};
+use gwctl_plugins::{Chain, Chains, Node, PluginHost, Scheme};
+use gwctl_router::{Flavor, RouteEntry, Router};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a snapshot is built with besides the rows.
+pub struct SnapshotOptions {
+    /// `router_flavor`.
+    pub flavor: Flavor,
+    /// What builds plugins, asked in order.
+    pub hosts: Vec<Arc<dyn PluginHost>>,
+    /// What plugins share between requests.
+    pub node: Arc<Node>,
+}
+
+/// What is known of a route before any request.
+pub(crate) struct Plan {
+    pub(crate) chain: Arc<Chain>,
+    pub(crate) scheme: Scheme,
+    pub(crate) host: Arc<str>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) write_timeout: Duration,
+    pub(crate) read_timeout: Duration,
+}
+
+/// See the module.
+pub struct Snapshot {
+    pub(crate) router: Router,
+    pub(crate) chains: Chains,
+    pub(crate) plans: HashMap<Arc<str>, Plan>,
+    pub(crate) balancers: HashMap<String, Arc<Balancer>>,
+    pub(crate) node: Arc<Node>,
+}
+
+impl Snapshot {
+    /// A snapshot without routes.
+    pub fn empty(node: Arc<Node>) -> Snapshot {
+        let (router, chains, plans, balancers) = Default::default();
+        Snapshot { router, chains, plans, balancers, node }
+    }
+
+    /// Builds a snapshot; parts of `previous` that did not change are taken over (compiled routes, plugin objects,
+    /// the state of balancers).
+    ///
+    /// # Errors
+    /// Everything wrong with the configuration. It is refused as a whole; the snapshot in force stays.
+    pub fn build(
+        tables: &Tables,
+        options: &SnapshotOptions,
+        previous: Option<&Snapshot>,
+    ) -> Result<Snapshot, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let entries: Vec<RouteEntry> =
+            tables.routes.values().filter_map(|route| entry(tables, route, &mut problems)).collect();
+        let ids: Vec<_> =
+            entries.iter().map(|entry| (&entry.route.id, entry.service.as_ref().map(|service| &service.id))).collect();
+        let rows = tables.plugins.values().map(|row| (**row).clone());
+        let chains = Chains::build(rows, ids, &options.hosts, &options.node, previous.map(|old| &old.chains));
+        let chains = chains.unwrap_or_else(|faults| {
+            problems.extend(faults.into_iter().map(|fault| Problem::new("plugins", fault.id.clone(), fault)));
+            Chains::default()
+        });
+        let plans = entries.iter().map(|entry| (entry.route.id.clone(), plan(entry, &chains))).collect();
+        let router = router(options.flavor, entries, previous, &mut problems);
+        let none = HashMap::new();
+        let balancers = balancers(tables, previous.map_or(&none, |old| &old.balancers));
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Snapshot { router, chains, plans, balancers, node: options.node.clone() })
+    }
+}
+
+fn entry(tables: &Tables, route: &Arc<Route>, problems: &mut Vec<Problem>) -> Option<RouteEntry> {
+    let service = match &route.service {
+        None => None,
+        Some(id) => match tables.services.get(id) {
+            Some(service) => Some(service.clone()),
+            None => {
+                problems.push(Problem::new("routes", &*route.id, format!("there is no service {id}")));
+                return None;
+            }
+        },
+    };
+    Some(RouteEntry { route: route.clone(), service })
+}
+
+fn plan(entry: &RouteEntry, chains: &Chains) -> Plan {
+    let service = entry.service.as_deref();
+    let timeout = |time: Option<u64>| Duration::from_millis(time.unwrap_or(60_000));
+    Plan {
+        chain: chains.of_route(&entry.route.id, service.map(|service| &*service.id)).clone(),
+        scheme: service.map_or(Scheme::Http, scheme),
+        host: service.map_or_else(|| "".into(), |service| service.host.as_str().into()),
+        connect_timeout: timeout(service.and_then(|service| service.connect_timeout)),
+        write_timeout: timeout(service.and_then(|service| service.write_timeout)),
+        read_timeout: timeout(service.and_then(|service| service.read_timeout)),
+    }
+}
+
+fn scheme(service: &Service) -> Scheme {
+    match service.protocol.as_str() {
+        "https" | "grpcs" | "tls" => Scheme::Https,
+        _ => Scheme::Http,
+    }
+}
+
+fn router(
+    flavor: Flavor,
+    entries: Vec<RouteEntry>,
+    previous: Option<&Snapshot>,
+    problems: &mut Vec<Problem>,
+) -> Router {
+    let built = match previous {
+        Some(old) if flavor == Flavor::TraditionalCompatible => Ok(old.router.rebuild(entries)),
+        _ => Router::build(flavor, entries),
+    };
+    match built {
+        Ok((router, faults)) => {
+            problems.extend(faults.into_iter().map(|fault| Problem::new("routes", &*fault.id.clone(), fault)));
+            router
+        }
+        Err(unsupported) => {
+            problems.push(Problem::new("routes", "*", unsupported));
+            Router::default()
+        }
+    }
+}
+
+/// The snapshot in force, swapped by its owner; clones share it. Requests in flight keep the one they began with.
+#[derive(Clone)]
+pub struct SnapshotHandle(Arc<ArcSwap<Snapshot>>);
+
+impl SnapshotHandle {
+    /// Starts with a snapshot.
+    pub fn new(snapshot: Snapshot) -> SnapshotHandle {
+        SnapshotHandle(Arc::new(ArcSwap::from_pointee(snapshot)))
+    }
+
+    /// Puts another snapshot in force: every request that begins afterwards sees it.
+    pub fn swap(&self, snapshot: Arc<Snapshot>) {
+        self.0.store(snapshot);
+    }
+
+    /// The snapshot in force.
+    pub fn load(&self) -> Arc<Snapshot> {
+        self.0.load_full()
+    }
+}

@@ -1,0 +1,315 @@
+//! Sending a request to a target, and to the next one when that fails.
+//!
+//! Tried again, up to the service's `retries`: whatever fails before the request was sent, and, for idempotent
+//! methods whose body is still at hand, what fails after it and before any of the response, timeouts included (as
+//! nginx does with `error timeout`). A kept connection that turns out to be closed is not counted.
+
+use crate::balancer::{Balancer, Peer, host_value};
+use crate::upstream::connection::{Connection, SendError};
+use crate::upstream::outbound::{Outbound, Progress};
+use crate::upstream::pool::PoolKey;
+use crate::worker::Worker;
+use bytes::Bytes;
+use gwctl_plugins::{Body, BodyError, Context, Scheme, Try, Upstream};
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use hyper::body::Incoming;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Why the request could not be answered by the upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// No target has a weight.
+    NoPeer,
+    /// The name of the host cannot be resolved.
+    Unresolved,
+    /// No connection, or it broke before the response, or the response was malformed.
+    Unreachable,
+    /// The upstream took too long.
+    TimedOut,
+    /// The client's body broke off or is too long.
+    Client(BodyError),
+    /// The client stopped sending its body.
+    ClientTimedOut,
+    /// The route has no service and no plugin answered.
+    NoService,
+    /// A plugin or a setting made a request that cannot be sent.
+    Malformed(&'static str),
+}
+
+impl Failure {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::NoPeer => "no peer",
+            Self::Unresolved => "unresolved",
+            Self::Unreachable => "failed",
+            Self::TimedOut => "timeout",
+            Self::Client(_) | Self::ClientTimedOut => "client",
+            Self::NoService | Self::Malformed(_) => "malformed",
+        }
+    }
+}
+
+/// A response head, and the connection its body comes over.
+pub(crate) struct Answered {
+    pub(crate) response: Response<Incoming>,
+    pub(crate) connection: Connection,
+    pub(crate) key: PoolKey,
+}
+
+/// What is sent, made once for all attempts.
+pub(crate) struct Outgoing {
+    pub(crate) uri: Uri,
+    /// All headers but `Host`.
+    pub(crate) headers: HeaderMap,
+    /// `Host`; None: that of the target.
+    pub(crate) host: Option<HeaderValue>,
+    /// Host name that stands for the targets, with the port of each.
+    pub(crate) upstream_host: Option<String>,
+}
+
+/// The body, as often as it can be sent.
+enum Supply {
+    Empty,
+    Whole(Bytes),
+    Stream(Option<Outbound>, Rc<Progress>),
+}
+
+impl Supply {
+    fn of(body: Body) -> Supply {
+        match body {
+            Body::Empty => Supply::Empty,
+            Body::Buffered(bytes) => Supply::Whole(bytes),
+            Body::Stream(stream) => {
+                let (body, progress) = Outbound::stream(stream);
+                Supply::Stream(Some(body), progress)
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Outbound> {
+        match self {
+            Self::Empty => Some(Outbound::Empty),
+            Self::Whole(bytes) => Some(Outbound::Whole(Some(bytes.clone()))),
+            Self::Stream(body, _) => body.take(),
+        }
+    }
+
+    /// A body that came back unsent.
+    fn give_back(&mut self, returned: Outbound) {
+        if let Self::Stream(body, progress) = self
+            && !progress.touched.get()
+        {
+            *body = Some(returned);
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        !matches!(self, Self::Stream(None, _))
+    }
+
+    fn progress(&self) -> Option<&Rc<Progress>> {
+        match self {
+            Self::Stream(_, progress) => Some(progress),
+            _ => None,
+        }
+    }
+}
+
+/// Sends the request; see the module.
+pub(crate) async fn send(
+    worker: &Rc<Worker>,
+    balancer: Option<&Balancer>,
+    context: &mut Context,
+    upstream: &Upstream,
+    outgoing: Outgoing,
+    keep_tries: bool,
+) -> Result<Answered, Failure> {
+    let supply = Supply::of(std::mem::take(&mut context.request.body));
+    let mut exchange =
+        Exchange { worker, upstream, outgoing: &outgoing, method: context.request.method.clone(), supply };
+    let mut tried: Vec<Peer> = Vec::new();
+    loop {
+        let peer = match balancer {
+            Some(balancer) => balancer.next_but(&tried).cloned().ok_or(Failure::NoPeer)?,
+            None => Peer { host: upstream.host.clone(), port: upstream.port },
+        };
+        let started = context.times.started.elapsed();
+        context.times.proxied = Some(started);
+        let address = worker.resolver.resolve(&peer.host).await;
+        let outcome = match address {
+            Some(ip) => exchange.attempt(&peer, SocketAddr::new(ip, peer.port)).await,
+            None => Err((Failure::Unresolved, true)),
+        };
+        if keep_tries {
+            let failure = outcome.as_ref().err().map(|(failure, _)| failure.name());
+            context.tries.push(Try { ip: address, port: peer.port, started, failure });
+        }
+        match outcome {
+            Ok(answered) => return Ok(answered),
+            Err((failure, again)) => {
+                tracing::warn!(
+                    host = &*peer.host,
+                    port = peer.port,
+                    attempt = tried.len() + 1,
+                    ?failure,
+                    "upstream failed"
+                );
+                tried.push(peer);
+                if !again || tried.len() > upstream.retries as usize {
+                    return Err(failure);
+                }
+            }
+        }
+    }
+}
+
+struct Exchange<'a> {
+    worker: &'a Rc<Worker>,
+    upstream: &'a Upstream,
+    outgoing: &'a Outgoing,
+    method: Method,
+    supply: Supply,
+}
+
+impl Exchange<'_> {
+    /// One attempt; an error says whether another may follow.
+    async fn attempt(&mut self, peer: &Peer, address: SocketAddr) -> Result<Answered, (Failure, bool)> {
+        let host = self.host(peer).ok_or((Failure::Malformed("host"), false))?;
+        let tls = (self.upstream.scheme == Scheme::Https).then(|| self.worker.tls.pool_name(&host));
+        let key = PoolKey { address, tls };
+        let mut may_reuse = true;
+        loop {
+            let kept = if may_reuse { self.worker.pool.take(&key) } else { None };
+            let reused = kept.is_some();
+            let mut connection = match kept {
+                Some(connection) => connection,
+                None => self.connect(address, &host).await.map_err(|failure| (failure, true))?,
+            };
+            let body = self.supply.take().ok_or((Failure::Unreachable, false))?;
+            let request = self.request(&host, body);
+            match self.exchange(&mut connection, request).await {
+                Ok(response) => return Ok(Answered { response, connection, key }),
+                Err(Broken::Unsent(request)) => {
+                    self.supply.give_back(request.into_body());
+                    if !reused {
+                        return Err((Failure::Unreachable, self.supply.is_there()));
+                    }
+                }
+                Err(Broken::Sent(failure)) => {
+                    let again = self.supply.is_there() && is_idempotent(&self.method);
+                    if !(reused && again && failure == Failure::Unreachable) {
+                        return Err((failure, again));
+                    }
+                    may_reuse = false;
+                }
+                Err(Broken::ByClient(failure)) => return Err((failure, false)),
+            }
+        }
+    }
+
+    fn host(&self, peer: &Peer) -> Option<HeaderValue> {
+        let name = self.outgoing.upstream_host.as_deref().unwrap_or(&peer.host);
+        let own = || host_value(name, peer.port, self.upstream.scheme.default_port());
+        self.outgoing.host.clone().or_else(own)
+    }
+
+    async fn connect(&self, address: SocketAddr, host: &HeaderValue) -> Result<Connection, Failure> {
+        let failed = |error: io::Error| {
+            tracing::debug!(%address, %error, "cannot connect");
+            if error.kind() == io::ErrorKind::TimedOut { Failure::TimedOut } else { Failure::Unreachable }
+        };
+        let limit = self.upstream.connect_timeout;
+        let stream = Connection::tcp(address, limit).await.map_err(failed)?;
+        match self.upstream.scheme {
+            Scheme::Http => Connection::start(stream).await.map_err(failed),
+            Scheme::Https => {
+                let stream = self.worker.tls.connect(stream, host, address, limit).await.map_err(failed)?;
+                Connection::start(stream).await.map_err(failed)
+            }
+        }
+    }
+
+    fn request(&self, host: &HeaderValue, body: Outbound) -> Request<Outbound> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.outgoing.uri.clone();
+        let mut headers = self.outgoing.headers.clone();
+        headers.insert(HOST, host.clone());
+        *request.headers_mut() = headers;
+        request
+    }
+
+    async fn exchange(
+        &self,
+        connection: &mut Connection,
+        request: Request<Outbound>,
+    ) -> Result<Response<Incoming>, Broken> {
+        let Some(progress) = self.supply.progress() else {
+            return match timeout(self.upstream.read_timeout, connection.send(request)).await {
+                Ok(outcome) => outcome.map_err(|error| Broken::of(error, None)),
+                Err(_) => Err(Broken::Sent(Failure::TimedOut)),
+            };
+        };
+        let mut sending = pin!(connection.send(request));
+        let mut timer = pin!(sleep(self.pause(progress)));
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut sending => return outcome.map_err(|error| Broken::of(error, Some(progress))),
+                () = &mut timer => {
+                    let due = progress.last.get() + self.pause(progress);
+                    if due > Instant::now() {
+                        timer.as_mut().reset(due);
+                    } else if progress.waits_for_client.get() && !progress.done.get() {
+                        return Err(Broken::ByClient(Failure::ClientTimedOut));
+                    } else {
+                        return Err(Broken::Sent(Failure::TimedOut));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The longest pause allowed, by who has to move next.
+    fn pause(&self, progress: &Progress) -> Duration {
+        if progress.done.get() {
+            self.upstream.read_timeout
+        } else if progress.waits_for_client.get() {
+            self.worker.options.client_timeout
+        } else {
+            self.upstream.write_timeout
+        }
+    }
+}
+
+enum Broken {
+    Unsent(Box<Request<Outbound>>),
+    Sent(Failure),
+    ByClient(Failure),
+}
+
+impl Broken {
+    fn of(error: SendError, progress: Option<&Rc<Progress>>) -> Broken {
+        if let Some(failure) = progress.and_then(|progress| progress.failure.borrow().clone()) {
+            return Broken::ByClient(Failure::Client(failure));
+        }
+        match error {
+            SendError::Unsent(request) => Broken::Unsent(request),
+            SendError::Sent(error) => {
+                tracing::debug!(%error, "no response");
+                Broken::Sent(Failure::Unreachable)
+            }
+        }
+    }
+}
+
+/// nginx's view: all but these three.
+fn is_idempotent(method: &Method) -> bool {
+    !matches!(method.as_str(), "POST" | "LOCK" | "PATCH")
+}
