@@ -16,25 +16,28 @@ use std::sync::Arc;
 pub(crate) struct Api {
     pub(crate) face: Face,
     pub(crate) backend: Arc<dyn Backend>,
+    /// Taken once: the settings shown are large, and nothing in them changes while a listener is open.
+    pub(crate) node: Arc<NodeFacts>,
     memory: Arc<Memory>,
 }
 
 impl Api {
     pub(crate) fn new(face: Face, backend: Arc<dyn Backend>) -> Self {
-        Self { face, backend, memory: Arc::default() }
+        let node = Arc::new(backend.node());
+        Self { face, backend, node, memory: Arc::default() }
     }
 
     /// The endpoint of a path, None for an unknown one.
-    pub(crate) fn place(&self, node: &NodeFacts, segments: &[String]) -> Option<Place> {
-        place::resolve_on(self.face, &self.backend.registry(), node.kind, segments)
+    pub(crate) fn place(&self, segments: &[String]) -> Option<Place> {
+        place::resolve_on(self.face, &self.backend.registry(), self.node.kind, segments)
     }
 
     /// The answer to a request at its place.
-    pub(crate) fn answer(&self, node: &NodeFacts, place: &Place, request: &Request) -> Answer {
+    pub(crate) fn answer(&self, place: &Place, request: &Request) -> Answer {
         let context = Context {
             backend: self.backend.as_ref(),
             registry: self.backend.registry(),
-            node,
+            node: &self.node,
             request,
             memory: &self.memory,
         };

@@ -123,7 +123,7 @@ pub trait Backend: Send + Sync + 'static {
     /// The schemas in force.
     fn registry(&self) -> Arc<Registry>;
 
-    /// What the node says of itself. Called for every request: cheap.
+    /// What the node says of itself. Asked once for each listener, when serving begins.
     fn node(&self) -> NodeFacts;
 
     /// A consistent view of the records.

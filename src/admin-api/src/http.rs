@@ -27,11 +27,10 @@ pub(crate) async fn serve_request(
 ) -> Response<Full<Bytes>> {
     let began = Instant::now();
     let (parts, body) = request.into_parts();
-    let node = api.backend.node();
-    let answer = match receive(&api, &node, peer, &parts, body).await {
+    let answer = match receive(&api, peer, &parts, body).await {
         Ok((place, request)) => {
-            let (api, node) = (api.clone(), node.clone());
-            let handled = tokio::task::spawn_blocking(move || api.answer(&node, &place, &request)).await;
+            let api = api.clone();
+            let handled = tokio::task::spawn_blocking(move || api.answer(&place, &request)).await;
             handled.unwrap_or_else(|error| {
                 tracing::error!(%error, "handling a request failed");
                 Answer::unexpected()
@@ -40,21 +39,20 @@ pub(crate) async fn serve_request(
         Err(answer) => answer,
     };
     let mut response = respond(answer, parts.method == Method::HEAD);
-    add_headers(response.headers_mut(), &api, &node, &parts, began);
+    add_headers(response.headers_mut(), &api, &parts, began);
     response
 }
 
 /// The endpoint and the request with its body, or the answer to one that goes no further.
 async fn receive(
     api: &Api,
-    node: &NodeFacts,
     peer: SocketAddr,
     parts: &http::request::Parts,
     body: Incoming,
 ) -> Result<(crate::place::Place, Request), Answer> {
     let path = parts.uri.path();
     let segments = request::segments(path).ok_or_else(Answer::not_found)?;
-    let place = api.place(node, &segments).ok_or_else(Answer::not_found)?;
+    let place = api.place(&segments).ok_or_else(Answer::not_found)?;
     let query = request::parse_query(parts.uri.query().unwrap_or_default())?;
     let reads_body = matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
     let body = if reads_body {
@@ -127,7 +125,8 @@ fn respond(answer: Answer, head: bool) -> Response<Full<Bytes>> {
     response
 }
 
-fn add_headers(headers: &mut HeaderMap, api: &Api, node: &NodeFacts, parts: &http::request::Parts, began: Instant) {
+fn add_headers(headers: &mut HeaderMap, api: &Api, parts: &http::request::Parts, began: Instant) {
+    let node = &api.node;
     if node.server_header
         && let Ok(server) = HeaderValue::from_str(&format!("kong/{}", node.version))
     {

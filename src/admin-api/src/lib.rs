@@ -12,6 +12,8 @@ mod certificate;
 mod clustering;
 mod context;
 mod entity;
+#[cfg(test)]
+mod fake;
 mod form;
 mod http;
 mod list;
@@ -25,6 +27,8 @@ pub mod serve;
 mod status;
 mod tags;
 mod target;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use backend::{
