@@ -2,25 +2,33 @@
 //!
 //! Captures are matched through but not reported; back references never match. Source: Lua 5.1, `lstrlib.c`.
 
+use std::cell::Cell;
+
 /// True when the pattern matches somewhere in the text.
 pub(crate) fn matches(text: &str, pattern: &str) -> bool {
     let (anchored, pattern) = match pattern.as_bytes() {
         [b'^', rest @ ..] => (true, rest),
         rest => (false, rest),
     };
-    let matcher = Matcher { text: text.as_bytes(), pattern };
+    let matcher = Matcher { text: text.as_bytes(), pattern, steps: Cell::new(STEPS) };
     let last = if anchored { 0 } else { text.len() };
     (0..=last).any(|start| matcher.at(start, 0))
 }
 
+/// Positions tried before a match is given up: hostile text must not hold a thread.
+const STEPS: u32 = 1_000_000;
+
 struct Matcher<'a> {
     text: &'a [u8],
     pattern: &'a [u8],
+    steps: Cell<u32>,
 }
 
 impl Matcher<'_> {
     /// Does the pattern from `p` match at `s`? Recursion is bounded by the length of the pattern.
     fn at(&self, mut s: usize, mut p: usize) -> bool {
+        let Some(left) = self.steps.get().checked_sub(1) else { return false };
+        self.steps.set(left);
         loop {
             match self.pattern.get(p) {
                 None => return true,
@@ -221,6 +229,12 @@ mod tests {
         ] {
             assert_eq!(matches(text, pattern), expected, "{text:?} against {pattern:?}");
         }
+    }
+
+    #[test]
+    fn hostile_text_is_given_up() {
+        let text = "a".repeat(1 << 20);
+        assert!(!matches(&text, "%w*%p*@+%w*%.?%w*"));
     }
 
     #[test]

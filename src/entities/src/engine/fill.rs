@@ -28,6 +28,17 @@ pub(crate) fn expand_shorthands(schema: &Schema, record: &mut Map<String, Value>
     }
 }
 
+/// As [`expand_shorthands`] for a record in stored form: fields that choose each other's values have done so before.
+pub(crate) fn expand_stored(schema: &Schema, record: &mut Map<String, Value>, errors: &mut Errors) {
+    let chosen: Vec<(String, Value)> = schema
+        .shorthands()
+        .filter(|shorthand| schema.field(&shorthand.name).is_some())
+        .filter_map(|shorthand| record.remove_entry(&shorthand.name))
+        .collect();
+    expand_shorthands(schema, record, errors);
+    record.extend(chosen);
+}
+
 fn expand_inside(field: &Field, value: &mut Value, errors: &mut Errors) {
     if let (Some(schema), Value::Object(record)) = (&field.record, &mut *value) {
         expand_shorthands(schema, record, errors);

@@ -46,7 +46,7 @@ impl Registry {
         let ttl = if entity.ttl { row.remove("ttl").unwrap_or(Value::Null) } else { Value::Null };
         drop_unknown_nulls(entity.schema_of(&row), &mut row);
         let mut errors = Errors::new();
-        fill::expand_shorthands(entity.schema_of(&row), &mut row, &mut errors);
+        fill::expand_stored(entity.schema_of(&row), &mut row, &mut errors);
         if !errors.is_empty() {
             return Err(EntityError::SchemaViolation { fields: errors });
         }

@@ -59,6 +59,10 @@ pub(crate) fn schema_from(object: &Object, path: &str, options: FileOptions<'_>)
         let Some(check) = check.as_object() else {
             return fault(path, "an entity check must be an object");
         };
+        let flavors = check.get("custom_entity_check").and_then(|custom| custom.get("flavors"));
+        if flavors.is_some_and(|flavors| !strings(Some(flavors)).iter().any(|name| name == options.router_flavor)) {
+            continue;
+        }
         if let Some(parsed) = read_check(check, &schema, path, options)? {
             schema.checks.push(parsed);
         }
@@ -256,6 +260,7 @@ fn shown_check(check: &Object) -> Value {
     shown.remove("quoted");
     if let Some(Value::Object(custom)) = shown.get_mut("custom_entity_check") {
         custom.remove("check");
+        custom.remove("flavors");
     }
     Value::Object(shown)
 }

@@ -22,7 +22,7 @@ pub(crate) fn run(validation: &Validation<'_>, name: &str, record: &Map<String, 
         "proxy_url_scheme" => proxy_url(text("config.proxy_url")),
         "log_statistics_supported" => log_statistics(record),
         "wasm_enabled" => Err("no proxy-wasm filters are available on this node".to_owned()),
-        "route_expression_rules" => route_rules(record),
+        "route_expression_rules" => super::route::rules(record),
         _ => Ok(()),
     };
     outcome.err().map(Fault::entity).into_iter().collect()
@@ -60,48 +60,6 @@ fn log_statistics(config: &Map<String, Value>) -> Result<(), String> {
     let raw_llama = value_at(config, "model.options.llama2_format").as_str() != Some("raw");
     if NO_STATISTICS.contains(&(route_type, provider)) && (provider != "llama2" || !raw_llama) {
         return Err(format!("{provider} does not support statistics when route_type is {route_type}"));
-    }
-    Ok(())
-}
-
-/// What keeps match fields from becoming an expression; the router compiles the rest.
-fn route_rules(record: &Map<String, Value>) -> Result<(), String> {
-    let fields = ["methods", "hosts", "paths", "headers", "snis", "sources", "destinations"];
-    let set = |name: &&str| !crate::engine::is_empty(value_at(record, name));
-    if let Some(headers) = value_at(record, "headers").as_object() {
-        header_values(headers)?;
-    }
-    let priority = value_at(record, "priority").as_u64().unwrap_or(0);
-    let expression = !value_at(record, "expression").is_null();
-    if expression && fields.iter().any(set) {
-        return Err("'expression' can't be set together with 'methods', 'hosts', 'paths', 'headers', 'snis', \
-                    'sources' or 'destinations'"
-            .to_owned());
-    }
-    if expression && value_at(record, "regex_priority").as_i64().unwrap_or(0) != 0 {
-        return Err("'expression' and 'regex_priority' can't be set at the same time".to_owned());
-    }
-    if priority != 0 && fields.iter().any(set) {
-        return Err("'priority' can only be set together with 'expression'".to_owned());
-    }
-    Ok(())
-}
-
-fn header_values(headers: &Map<String, Value>) -> Result<(), String> {
-    for (name, values) in headers {
-        let Some(values) = values.as_array() else { continue };
-        if values.is_empty() {
-            return Err(
-                "Router Expression failed validation:  --> 1:2\n  |\n1 | ()\n  |  ^---\n  |\n  = expected term"
-                    .to_owned(),
-            );
-        }
-        let patterns = values.iter().filter_map(|value| value.as_str()?.strip_prefix("~*"));
-        for pattern in patterns {
-            if let Err(error) = fancy_regex::Regex::new(pattern) {
-                return Err(format!("Router Expression failed validation: header {name}: {error}"));
-            }
-        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ pub(crate) mod entity;
 mod host;
 mod path;
 mod plugin_config;
+mod route;
 mod text;
 
 pub(crate) use host::parse_address;

@@ -319,6 +319,14 @@ fn exported_rows_are_flat_and_come_back_whole() {
 }
 
 #[test]
+fn stored_choices_of_an_upstream_survive_an_import() {
+    let stored = insert("upstreams", json!({"name": "u.local", "algorithm": "consistent-hashing"})).unwrap();
+    assert_eq!(stored["hash_on"], "none");
+    let row = registry().export_row("upstreams", &stored);
+    assert_eq!(registry().import_row("upstreams", row, &mut Steady::default()).unwrap(), stored);
+}
+
+#[test]
 fn path_segments_are_judged_by_their_field() {
     let registry = registry();
     assert!(registry.validate_field("services", "name", &json!("a")).is_ok());

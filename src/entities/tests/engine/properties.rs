@@ -147,8 +147,6 @@ fn plausible_records_are_often_valid() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
-
     #[test]
     fn an_empty_update_changes_nothing_but_the_time(
         name in prop::sample::select(entity_names()),
