@@ -21,6 +21,9 @@ pub fn to_yaml(value: &Value) -> String {
     out
 }
 
+/// Longer keys stand on a line of their own: readers look for the colon within 1024 characters.
+const LONGEST_KEY: usize = 1000;
+
 type Entry<'a> = (&'a String, &'a Value);
 
 /// Writes the entries at an indent; the first one continues the line when `inside` a list item.
@@ -29,7 +32,15 @@ pub(crate) fn write_map<'a>(out: &mut String, entries: impl Iterator<Item = Entr
         if index > 0 || !inside {
             pad(out, indent);
         }
-        out.push_str(&quoted(key));
+        let key = quoted(key);
+        if key.len() > LONGEST_KEY {
+            out.push_str("? ");
+            out.push_str(&key);
+            out.push('\n');
+            pad(out, indent);
+        } else {
+            out.push_str(&key);
+        }
         out.push(':');
         match value {
             Value::Object(map) if !map.is_empty() => {
@@ -187,6 +198,13 @@ mod tests {
             assert_eq!(parse(&written, TextForm::Yaml, &Limits::default()).unwrap()["k"], json!(text));
         }
         assert_eq!(to_yaml(&json!({"k": "10.0.0.1/x"})), "k: 10.0.0.1/x\n");
+    }
+
+    #[test]
+    fn a_very_long_key_reads_back() {
+        let key = "k".repeat(3000);
+        let value = json!({"a": [{ key.clone(): {key.clone(): [1]}, "z": 1 }], key: "x"});
+        assert_eq!(parse(&to_yaml(&value), TextForm::Yaml, &Limits::default()), Ok(value));
     }
 
     fn any_value() -> impl Strategy<Value = Value> {

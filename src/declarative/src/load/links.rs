@@ -21,6 +21,12 @@ pub(super) struct Dangling {
     pub(super) target: usize,
 }
 
+impl Dangling {
+    pub(super) fn new(item: usize, field: &str, value: &Value, target: usize) -> Dangling {
+        Dangling { item, field: field.to_owned(), value: value.clone(), target }
+    }
+}
+
 impl Index {
     pub(super) fn new(facts: &Facts<'_>) -> Index {
         let size = facts.kinds.len();

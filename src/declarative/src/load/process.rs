@@ -36,6 +36,8 @@ pub(super) struct Process<'a, 'r> {
     mode: Mode,
     transform: bool,
     existing: Option<&'a Existing>,
+    /// The items as written are needed for answers.
+    keep_inputs: bool,
     index: Index,
     /// Final ids by item.
     ids: Vec<Option<String>>,
@@ -60,6 +62,7 @@ impl<'a, 'r> Process<'a, 'r> {
             mode: options.mode,
             transform,
             existing: options.existing,
+            keep_inputs: options.mode != Mode::DataPlane || options.flatten_errors,
             index: Index::new(facts),
             ids: Vec::new(),
             records: Vec::new(),
@@ -86,14 +89,16 @@ impl<'a, 'r> Process<'a, 'r> {
 
     fn item(&mut self, index: usize, item: &mut Item<'r>, fill: &mut dyn Fill) {
         let kind = &self.facts.kinds[item.kind];
-        let mut input = item.input.clone();
-        let refused = self.references(index, item, &mut input);
+        let (links, refused) = self.references(index, item);
         let link = item.parent.and_then(|(parent, link)| Some((link, self.ids[parent].clone()?)));
+        let name = kind.endpoint_value(&item.input);
         let generated = kind.lacks_id(&item.input);
+        let parent = link.as_ref().map(|(link, id)| (*link, id.as_str()));
+        let stable = if generated { kind.stable_id(&item.input, parent) } else { None };
+        let mut input = if self.keep_inputs { item.input.clone() } else { take_input(kind, item) };
+        input.extend(links);
         if generated {
-            let parent = link.as_ref().map(|(link, id)| (*link, id.as_str()));
-            let id = kind.stable_id(&item.input, parent).unwrap_or_else(|| fill.uuid());
-            input.insert("id".to_owned(), Value::String(id));
+            input.insert("id".to_owned(), Value::String(stable.unwrap_or_else(|| fill.uuid())));
         }
         let mut id = kind.schema.id_of(&input);
         match self.validate(kind, input, link.as_ref(), fill) {
@@ -115,54 +120,56 @@ impl<'a, 'r> Process<'a, 'r> {
             item.fault.fields().extend(refused);
         }
         if let Some(id) = &id {
-            self.index.add(item.kind, kind.endpoint_value(&item.input), id);
+            self.index.add(item.kind, name, id);
         }
         self.ids[index] = id;
     }
 
-    /// Turns foreign fields into `{"id": ...}`. Answers the errors of those that cannot be one.
-    fn references(&mut self, index: usize, item: &mut Item<'r>, input: &mut Record) -> Map<String, Value> {
-        let mut refused = Map::new();
+    /// Foreign fields as `{"id": ...}`, and the errors of those that cannot be one.
+    fn references(&mut self, index: usize, item: &Item<'r>) -> (Record, Map<String, Value>) {
+        let (mut links, mut refused) = (Map::new(), Map::new());
+        let nowhere = || json!({"id": NOWHERE});
         for &(field, target) in &self.facts.kinds[item.kind].foreign {
-            let given = match input.get(field) {
-                None | Some(Value::Null) => continue,
-                Some(Value::String(text)) => text.clone(),
-                Some(Value::Object(object)) => match object.get("id") {
-                    Some(Value::String(id)) => id.clone(),
+            let Some(value) = item.input.get(field).filter(|value| !value.is_null()) else { continue };
+            let given = match value {
+                Value::String(text) => text,
+                Value::Object(object) => match object.get("id") {
+                    Some(Value::String(id)) => id,
                     Some(_) => continue,
                     None => {
                         refused.insert(field.to_owned(), json!({"id": "missing primary key"}));
-                        input.insert(field.to_owned(), json!({"id": NOWHERE}));
+                        links.insert(field.to_owned(), nowhere());
                         continue;
                     }
                 },
-                Some(_) => continue,
+                _ => continue,
             };
-            let value = &item.input[field];
-            if item.parent.is_some() {
+            let nested = item.parent.is_some();
+            if nested {
                 self.given_nested.push((index, field));
             }
-            let found = match value {
-                Value::String(text) => self.index.find(target, text),
-                _ => self.index.find_id(target, &given),
-            };
-            let stored = || self.existing.and_then(|existing| existing.refer(self.facts.kinds[target].schema, &given));
-            let found = found.or_else(stored);
-            match found {
-                Some(id) => drop(input.insert(field.to_owned(), json!({ "id": id }))),
-                None if item.parent.is_some() && value.is_string() => {
-                    refused.insert(field.to_owned(), Value::from("value must be null"));
-                    input.insert(field.to_owned(), json!({"id": NOWHERE}));
+            match self.find(target, given, value.is_string()) {
+                Some(id) => {
+                    links.insert(field.to_owned(), json!({ "id": id }));
                 }
-                None => {
-                    self.dangling.push(Dangling { item: index, field: field.to_owned(), value: value.clone(), target });
-                    if value.is_string() {
-                        input.insert(field.to_owned(), json!({"id": NOWHERE}));
+                None if value.is_string() => {
+                    links.insert(field.to_owned(), nowhere());
+                    if nested {
+                        refused.insert(field.to_owned(), Value::from("value must be null"));
+                    } else {
+                        self.dangling.push(Dangling::new(index, field, value, target));
                     }
                 }
+                None => self.dangling.push(Dangling::new(index, field, value, target)),
             }
         }
-        refused
+        (links, refused)
+    }
+
+    /// The id of the record a reference leads to, in the document or stored already.
+    fn find(&self, target: usize, given: &str, by_name: bool) -> Option<&str> {
+        let found = if by_name { self.index.find(target, given) } else { self.index.find_id(target, given) };
+        found.or_else(|| self.existing?.refer(self.facts.kinds[target].schema, given))
     }
 
     /// The record of an input, or its errors. The link to a nesting parent is shown to the engine only where it must
@@ -302,6 +309,17 @@ fn fields_of(error: EntityError) -> Map<String, Value> {
         EntityError::InvalidPrimaryKey { key } => key,
         other => Map::from_iter([("@entity".to_owned(), json!([other.to_string()]))]),
     }
+}
+
+/// Takes the input out of an item; its id and name stay, for errors.
+fn take_input(kind: &Kind<'_>, item: &mut Item<'_>) -> Record {
+    let input = std::mem::take(&mut item.input);
+    for field in kind.schema.endpoint_key.iter().map(String::as_str).chain(["id"]) {
+        if let Some(value) = input.get(field) {
+            item.input.insert(field.to_owned(), value.clone());
+        }
+    }
+    input
 }
 
 /// In a document the error of an address names the address.

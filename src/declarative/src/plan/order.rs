@@ -130,10 +130,20 @@ impl Differ<'_> {
     ) -> Option<Operation> {
         let after = &self.tagged(schema, after);
         let fields = schema.schema_of(after);
-        let changes = match before {
+        let mut changes = match before {
             Some(before) => changes(fields, before, after),
             None => settings(fields, after),
         };
+        let count = changes.len();
+        changes.retain(|change| !is_salted(&change.before) || !is_salted(&change.after));
+        if changes.len() < count {
+            let name = label(after, &id);
+            warnings.push(format!(
+                "{} {name}: the stored secret is a salted hash and is not compared; change another field too to send \
+                 the one of the file",
+                schema.name
+            ));
+        }
         if before.is_some() && changes.is_empty() {
             return None;
         }
@@ -236,6 +246,11 @@ fn sorted<'a>(schema: &EntitySchema, records: &Records<'a>) -> Vec<(String, &'a 
 fn label(record: &Record, id: &str) -> String {
     let named = LABELS.iter().find_map(|field| record.get(*field)?.as_str());
     named.unwrap_or(id).to_owned()
+}
+
+/// A hash that is another one each time it is made (`hash_secret` of OAuth 2.0 clients).
+fn is_salted(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.starts_with("$pbkdf2-sha512$"))
 }
 
 /// Path of the record, and of the list below its parent where a `PUT` does not create.

@@ -150,3 +150,28 @@ fn the_body_gives_the_seconds_a_credential_has_left() {
     assert_eq!(plan.operations[1].body(900_000).unwrap()["ttl"], 100);
     assert_eq!(plan.operations[0].body(900_000).unwrap().get("ttl"), None);
 }
+
+#[test]
+fn a_salted_secret_makes_no_difference_but_a_warning() {
+    let client = "{name: n, client_id: c, client_secret: s, hash_secret: true, redirect_uris: ['http://a.test']}";
+    let text = format!("consumers:\n- {{username: u, oauth2_credentials: [{client}]}}\n");
+    let plan = planned(&text, &text, &pruning());
+    assert_eq!(steps(&plan), []);
+    assert!(plan.warnings[0].contains("salted hash"), "{:?}", plan.warnings);
+}
+
+#[test]
+fn lists_show_elements_and_long_texts_the_words_that_differ() {
+    let long = |word: &str| format!("{} {word} {}", "start ".repeat(20), "end ".repeat(20));
+    let text = |path: &str, word: &str| {
+        format!(
+            "routes:\n- {{name: r, paths: [/a, {path}], plugins: [{{name: request-termination, config: {{message: '{}'}}}}]}}\n",
+            long(word)
+        )
+    };
+    let shown = planned(&text("/b", "old"), &text("/c", "new"), &pruning()).to_text();
+    let expected = "~ change routes r\n    paths: -\"/b\" +\"/c\"\n\
+                    ~ change plugins request-termination (routes r)\n    config.message: ... [\"old\" -> \"new\"] ...\n\n\
+                    0 to create, 2 to change, 0 to delete\n";
+    assert_eq!(shown, expected);
+}
