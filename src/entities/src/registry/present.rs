@@ -15,8 +15,8 @@ impl Registry {
         let Some(entity) = self.entity(entity) else { return shown };
         echo(entity.schema_of(stored), &mut shown);
         if entity.ttl {
-            let expiry = stored.get("ttl").and_then(Value::as_u64);
-            let left = expiry.map(|expiry| (expiry * 1000).saturating_sub(now_millis) / 1000);
+            let expiry = stored.get("ttl").and_then(Value::as_f64);
+            let left = expiry.map(|expiry| (expiry - now_millis as f64 / 1000.0).floor().max(0.0) as u64);
             shown.insert("ttl".to_owned(), left.map_or(Value::Null, Value::from));
         }
         shown
