@@ -46,7 +46,8 @@ fn rename(field: &Field, value: Value, record: &mut Map<String, Value>, errors: 
     }
 }
 
-fn lookup<'a>(record: &'a Map<String, Value>, path: &[String]) -> Option<&'a Value> {
+/// The value at a path inside a record.
+pub(crate) fn lookup<'a>(record: &'a Map<String, Value>, path: &[String]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
     rest.iter().try_fold(record.get(first)?, |value, name| value.get(name))
 }

@@ -3,7 +3,7 @@
 use super::{EntitySchema, Registry};
 use crate::engine::fill::{self, Purpose};
 use crate::engine::validate::Validation;
-use crate::engine::{Errors, normalise_numbers, set_at};
+use crate::engine::{Errors, normalise_numbers, shorthand};
 use crate::schema::{Field, FieldType, Schema};
 use crate::{EntityError, Fill, Record};
 use serde_json::{Map, Value};
@@ -62,10 +62,10 @@ impl Registry {
 
 /// Repeats the value of each replacement under the deprecated name, at every depth.
 fn echo(schema: &Schema, record: &mut Map<String, Value>) {
-    for shorthand in schema.shorthands().filter(|shorthand| shorthand.echo) {
-        let Some(path) = shorthand.expand.first() else { continue };
-        let value = path.iter().try_fold(&Value::Object(record.clone()), |value, name| value.get(name)).cloned();
-        set_at(record, std::iter::once(shorthand.name.as_str()), value.unwrap_or(Value::Null));
+    for old in schema.shorthands().filter(|old| old.echo) {
+        let Some(path) = old.expand.first() else { continue };
+        let value = shorthand::lookup(record, path).cloned().unwrap_or_default();
+        record.insert(old.name.clone(), value);
     }
     for field in schema.fields() {
         if let (Some(schema), Some(Value::Object(inner))) = (&field.record, record.get_mut(&field.name)) {
