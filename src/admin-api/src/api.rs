@@ -9,6 +9,7 @@ use crate::request::Request;
 use crate::{Face, clustering, list, node, schemas, status, tags, target};
 use gwctl_entities::EntityError;
 use http::Method;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// One face of a backend.
@@ -40,6 +41,7 @@ impl Api {
             node: &self.node,
             request,
             memory: &self.memory,
+            version: Cell::new(None),
         };
         match place {
             Place::Switched => return Answer::not_found(),
@@ -54,9 +56,17 @@ impl Api {
         if !methods.contains(&request.method.as_str()) {
             return Answer::message(405, "Method not allowed");
         }
-        dispatch(&context, place).into()
+        let answer = Answer::from(dispatch(&context, place));
+        match context.version.get() {
+            Some(version) => answer.with_header(VERSION_HEADER, version.to_string()),
+            None => answer,
+        }
     }
 }
+
+/// Version of the records an answer shows or has made. A write with `If-Match: "<version>"` fails with 412 when another
+/// came first; `GET /gwctl/fleet` tells when a version has arrived.
+const VERSION_HEADER: &str = "gwctl-version";
 
 const READ_ONLY: &[&str] = &["GET", "HEAD", "OPTIONS"];
 

@@ -1,12 +1,13 @@
 //! What the handling of one request has at hand.
 
-use crate::answer::unexpected;
+use crate::answer::{bare, unexpected};
 use crate::backend::{Backend, NodeFacts};
 use crate::form;
 use crate::request::{Body, Request};
 use gwctl_entities::{
     EntityError, EntitySchema, Fill, NodeKind, Page, PageQuery, Read, Record, Registry, Value, Write,
 };
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,12 +26,21 @@ pub(crate) struct Context<'a> {
     pub(crate) node: &'a NodeFacts,
     pub(crate) request: &'a Request,
     pub(crate) memory: &'a Memory,
+    /// Version of the records seen or written, for the answer's header.
+    pub(crate) version: Cell<Option<u64>>,
 }
 
 impl Context<'_> {
     /// The schema of an entity that a resolved path named.
     pub(crate) fn schema(&self, entity: &str) -> Result<&EntitySchema, EntityError> {
         self.registry.entity(entity).ok_or_else(|| EntityError::Database(format!("no schema for {entity}")))
+    }
+
+    /// A consistent view of the records.
+    pub(crate) fn read(&self) -> Result<Box<dyn Read + '_>, EntityError> {
+        let read = self.backend.read()?;
+        self.version.set(Some(read.version()));
+        Ok(read)
     }
 
     pub(crate) fn filler(&self) -> Filler<'_> {
@@ -78,11 +88,24 @@ impl Context<'_> {
             return work(&mut ReadOnly { read: self.backend.read()?, refusal: unsupported });
         }
         let mut outcome = None;
-        self.backend.write(&self.request.origin, &mut |write| {
+        let version = self.backend.write(&self.request.origin, &mut |write| {
+            self.check_version(write.version())?;
             outcome = Some(work(write)?);
             Ok(())
         })?;
+        self.version.set(Some(version));
         outcome.ok_or_else(unexpected)
+    }
+
+    /// Refuses a write that was meant for another version than the one in force (`If-Match`).
+    fn check_version(&self, found: u64) -> Result<(), EntityError> {
+        match self.request.if_version {
+            Some(wanted) if wanted != found => Err(bare(
+                412,
+                format!("the configuration is at version {found}, not {wanted}: read it again and repeat the change"),
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

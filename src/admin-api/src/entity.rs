@@ -53,7 +53,7 @@ pub(crate) fn item(context: &Context<'_>, entity: &str, segment: &str) -> Result
         Method::PATCH => patch_item(context, schema, segment),
         Method::DELETE => delete_item(context, schema, segment),
         _ => {
-            let read = context.backend.read()?;
+            let read = context.read()?;
             let key = lookup::key(context, read.as_ref(), schema, segment)?;
             let found = lookup::find(read.as_ref(), entity, &key)?;
             let absent = || if entity == "certificates" { key.not_found() } else { not_found() };
@@ -169,7 +169,7 @@ fn nested_item_of_entity(
         Method::PUT | Method::PATCH => patch_nested(context, below, schema, segment),
         Method::DELETE => delete_nested(context, below, schema, segment),
         _ => {
-            let read = context.backend.read()?;
+            let read = context.read()?;
             let parent = lookup::parent(context, read.as_ref(), below.parent, below.segment)?;
             let own = (below.field, lookup::id_of(&parent));
             let (_, found) = lookup::child(context, read.as_ref(), schema, own, segment)?;
@@ -263,7 +263,7 @@ pub(crate) fn parent(context: &Context<'_>, entity: &str, segment: &str, field: 
     let parent_schema = context.schema(&foreign.references)?;
     let parent_entity = parent_schema.name.as_str();
     if context.request.method == Method::GET || context.request.method == Method::HEAD {
-        let read = context.backend.read()?;
+        let read = context.read()?;
         let child = lookup::parent(context, read.as_ref(), entity, segment)?;
         let id = schema.foreign_id(&child, field).ok_or_else(not_found)?;
         let row = read.get(parent_entity, id)?.ok_or_else(not_found)?;
@@ -305,11 +305,11 @@ pub(crate) fn parent(context: &Context<'_>, entity: &str, segment: &str, field: 
 pub(crate) fn options_exist(context: &Context<'_>, place: &Place) -> Result<(), EntityError> {
     match place {
         Place::Item { entity, key } if entity == "certificates" && !lookup::is_uuid(key) => {
-            let read = context.backend.read()?;
+            let read = context.read()?;
             lookup::key(context, read.as_ref(), context.schema(entity)?, key).map(|_| ())
         }
         Place::NestedItem { parent, parent_key, entity, field, key } if entity == "acls" && !lookup::is_uuid(key) => {
-            let read = context.backend.read()?;
+            let read = context.read()?;
             let parent = lookup::parent(context, read.as_ref(), parent, parent_key)?;
             let own = (field.as_str(), lookup::id_of(&parent));
             let (_, found) = lookup::child(context, read.as_ref(), context.schema(entity)?, own, key)?;

@@ -239,11 +239,12 @@ impl Backend for Fake {
 /// A client without sockets.
 pub(crate) struct Client {
     pub(crate) api: Api,
+    pub(crate) if_version: Option<u64>,
 }
 
 impl Client {
     pub(crate) fn of(kind: NodeKind) -> Self {
-        Self { api: Api::new(Face::Admin, Arc::new(Fake::new(kind))) }
+        Self { api: Api::new(Face::Admin, Arc::new(Fake::new(kind))), if_version: None }
     }
 
     pub(crate) fn send(&self, method: &str, target: &str, body: Option<Value>) -> (u16, Value) {
@@ -267,6 +268,7 @@ impl Client {
             query: parse_query(query).unwrap(),
             body: body.map_or(Body::Empty, |body| Body::Json(body.as_object().unwrap().clone())),
             origin: Origin::default(),
+            if_version: self.if_version,
         };
         self.api.answer(&place, &request)
     }

@@ -64,7 +64,10 @@ async fn receive(
         request::Body::Empty
     };
     let raw_path = path.strip_suffix('/').unwrap_or(path).to_owned();
-    Ok((place, Request { method: parts.method.clone(), raw_path, query, body, origin: origin(&parts.headers, peer) }))
+    let if_match = parts.headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok());
+    let if_version = if_match.and_then(request::version_of);
+    let origin = origin(&parts.headers, peer);
+    Ok((place, Request { method: parts.method.clone(), raw_path, query, body, origin, if_version }))
 }
 
 fn origin(headers: &HeaderMap, peer: SocketAddr) -> Origin {

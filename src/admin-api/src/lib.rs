@@ -2,6 +2,9 @@
 //!
 //! - [`backend`]: what the node behind the API must offer.
 //! - [`serve`]: listeners; [`serve::Listener::bind`] first, then [`serve::serve`].
+//!
+//! Beyond Kong: `GET /gwctl/fleet`; the header `gwctl-version` on answers that show or change records; `If-Match` with
+//! such a version on a write, which is refused with 412 when another write came first; `Gwctl-User` for the history.
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
 

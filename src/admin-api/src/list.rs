@@ -127,7 +127,7 @@ pub(crate) fn page(rows: Vec<Record>, next: Option<(String, String)>) -> Map<Str
 
 /// `GET` of a collection.
 pub(crate) fn collection(context: &Context<'_>, entity: &str) -> Result<Answer, EntityError> {
-    let read = context.backend.read()?;
+    let read = context.read()?;
     if entity == "consumers"
         && let Some(custom_id) = context.request.query.first("custom_id")
     {
@@ -151,7 +151,7 @@ pub(crate) fn nested(
     (parent, parent_key): (&str, &str),
     (entity, field): (&str, &str),
 ) -> Result<Answer, EntityError> {
-    let read = context.backend.read()?;
+    let read = context.read()?;
     let parent = lookup::parent(context, read.as_ref(), parent, parent_key)?;
     tags(&context.request.query)?;
     let path = &context.request.raw_path;

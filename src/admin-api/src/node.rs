@@ -21,7 +21,7 @@ pub(crate) fn root(context: &Context<'_>) -> Result<Answer, EntityError> {
             Some((name.to_owned(), json!({"version": version, "priority": priority})))
         })
         .collect();
-    let read = context.backend.read()?;
+    let read = context.read()?;
     Ok(Answer::ok(json!({
         "tagline": "Welcome to kong",
         "version": node.version,

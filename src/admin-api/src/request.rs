@@ -66,6 +66,8 @@ pub(crate) struct Request {
     pub(crate) query: Arguments,
     pub(crate) body: Body,
     pub(crate) origin: Origin,
+    /// Version a write is meant for (`If-Match: "7"`).
+    pub(crate) if_version: Option<u64>,
 }
 
 /// Decoded segments of a path; None when the path cannot name anything (`//services`, no leading slash).
@@ -77,6 +79,11 @@ pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
     }
     let decode = |segment: &str| percent_decode_str(segment).decode_utf8_lossy().into_owned();
     path.split('/').map(|segment| (!segment.is_empty()).then(|| decode(segment))).collect()
+}
+
+/// The version of an `If-Match` header; anything but a number, quoted or not, says nothing about versions.
+pub(crate) fn version_of(if_match: &str) -> Option<u64> {
+    if_match.trim().trim_matches('"').parse().ok()
 }
 
 /// The query of a request, or the refusal of too many arguments.

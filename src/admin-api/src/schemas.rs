@@ -57,7 +57,7 @@ pub(crate) fn validate(context: &Context<'_>, name: &str) -> Result<Answer, Enti
     if schema.ttl {
         input.remove("ttl");
     }
-    let read = context.backend.read()?;
+    let read = context.read()?;
     context.registry.process_insert(name, input, &mut context.filler(), read.as_ref())?;
     Ok(Answer::message(200, "schema validation successful"))
 }

@@ -26,6 +26,9 @@ impl SizeForm {
             other => return Err(format!("invalid unit '{other}' (expected 'k/K', 'm/M', or 'g/G')")),
         };
         // More decimals than a double has mean nothing; Kong takes a scale it cannot read as 2.
+        if scale.and_then(|text| text.trim().parse::<f64>().ok()).is_some_and(|scale| scale < 0.0) {
+            return Err("scale must be equal or greater than 0".to_owned());
+        }
         let decimals = scale.and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(2).min(20);
         Ok(Self { unit, decimals })
     }
@@ -121,7 +124,7 @@ mod tests {
         assert_eq!(written(Some("k"), Some("0"), 5 * 1024), Ok(json!("5 KiB")));
         assert_eq!(written(Some("g"), Some("3"), 1 << 30), Ok(json!("1.000 GiB")));
         assert_eq!(written(Some("b"), Some("0"), 40_960), Ok(json!(40_960)));
-        assert!(written(Some("x"), None, 1).is_err());
+        assert!(written(Some("x"), None, 1).is_err() && written(None, Some("-1"), 1).is_err());
     }
 
     #[test]

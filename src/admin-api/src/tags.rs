@@ -40,7 +40,7 @@ pub(crate) fn one(context: &Context<'_>, tag: &str) -> Result<Answer, EntityErro
 fn listing(context: &Context<'_>, tag: Option<&str>) -> Result<Answer, EntityError> {
     let size = list::size(&context.request.query)?;
     let start = start(context)?;
-    let read = context.backend.read()?;
+    let read = context.read()?;
     let mut rows = Vec::new();
     for schema in context.registry.entities().filter(|schema| schema.schema.field("tags").is_some()) {
         let name = if context.storeless() { &schema.name } else { &schema.table };

@@ -61,7 +61,7 @@ pub(crate) fn listing(
 
 /// `GET /upstreams/{}/targets/all`: every row by id.
 pub(crate) fn all(context: &Context<'_>, upstream: &str) -> Result<Answer, EntityError> {
-    let read = context.backend.read()?;
+    let read = context.read()?;
     let upstream = lookup::parent(context, read.as_ref(), "upstreams", upstream)?;
     let parent = Some(("upstream".to_owned(), lookup::id_of(&upstream).to_owned()));
     let path = &context.request.raw_path;
@@ -70,7 +70,7 @@ pub(crate) fn all(context: &Context<'_>, upstream: &str) -> Result<Answer, Entit
 
 /// `GET /upstreams/{}/health`.
 pub(crate) fn health(context: &Context<'_>, upstream: &str) -> Result<Answer, EntityError> {
-    let read = context.backend.read()?;
+    let read = context.read()?;
     let upstream = lookup::parent(context, read.as_ref(), "upstreams", upstream)?;
     let upstream_id = lookup::id_of(&upstream);
     let node_id = Value::from(context.node.id.as_str());
@@ -101,7 +101,7 @@ pub(crate) fn mark(
     address: Option<&str>,
     healthy: bool,
 ) -> Result<Answer, EntityError> {
-    let read = context.backend.read()?;
+    let read = context.read()?;
     let upstream = lookup::parent(context, read.as_ref(), "upstreams", upstream)?;
     let upstream_id = lookup::id_of(&upstream);
     let schema = context.schema("targets")?;

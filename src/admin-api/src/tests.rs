@@ -324,3 +324,20 @@ fn a_time_to_live_is_given_as_duration_and_shown_as_what_is_left() {
     let refused = client.expect(400, "POST", "/consumers/c/key-auth", json!({"ttl": -1}));
     assert_eq!((&refused["code"], refused["options"]["ttl"].is_string()), (&json!(11), true));
 }
+
+#[test]
+fn a_write_meant_for_another_version_is_refused() {
+    let mut client = control_plane();
+    let version = |answer: crate::answer::Answer| {
+        let header = answer.headers.into_iter().find(|(name, _)| *name == "gwctl-version");
+        (answer.status, header.and_then(|(_, value)| crate::request::version_of(&value)))
+    };
+    let (status, first) = version(client.answer("POST", "/services", Some(json!({"host": "a.test"}))));
+    assert_eq!((status, version(client.answer("GET", "/services", None)).1), (201, first));
+    client.if_version = first;
+    client.expect(200, "PUT", "/services/b", json!({"host": "b.test"}));
+    let (status, refused) = client.send("PUT", "/services/c", Some(json!({"host": "c.test"})));
+    assert_eq!(status, 412, "{refused}");
+    client.if_version = None;
+    assert_eq!(client.get("/services/c").0, 404);
+}
