@@ -1,8 +1,22 @@
 //! Schemas as data: what a field may hold, read from JSON.
 //!
 //! One JSON form serves the bundled schema files (`schemas/`), Lua plugins' own schemas and the answers of
-//! `GET /schemas/*`. Attribute names are Kong's wire names; the few of our own (`validator`, `expand`, `echo` ...)
-//! never appear in answers.
+//! `GET /schemas/*`. Attribute names are Kong's wire names. In our files a field carries its `name` beside its
+//! attributes; in Kong's shape it is an object with one member. Attributes of our own never appear in answers:
+//!
+//! | Attribute | Where | Meaning |
+//! |---|---|---|
+//! | `validator` | field | named rule of `validators`, run after the declared ones |
+//! | `validator_traditional` | field | the rule in its place with router flavor `traditional` |
+//! | `with_database` | field | attributes laid over on nodes that have a store and proxy |
+//! | `only_flavor` | field | the field exists with this router flavor only |
+//! | `default_token` | field | an absent value is drawn at random |
+//! | `expand`, `convert`, `echo` | shorthand | paths it fills, conversion on the way, repeated on reads |
+//! | `quoted` | entity check | order of the fields in its message |
+//! | `check`, `flavors` | custom entity check | named check of `validators::entity`, router flavors that have it |
+//! | `subschema_key`, `subschemas` | entity | field that picks a variant, what each variant lays over |
+//!
+//! A new entity is one file here and its line in `data`; a new plugin likewise.
 
 mod data;
 mod parse;

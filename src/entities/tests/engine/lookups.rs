@@ -93,6 +93,8 @@ fn the_secret_of_the_node_is_the_default_of_sessions() {
     let input = record(json!({"name": "session"}));
     let plugin = registry.process_insert("plugins", input, &mut Steady::default(), &Memory::default()).unwrap();
     assert_eq!(plugin["config"]["secret"], "of this node");
+    let shown = registry.plugin_schema_json("session").unwrap().to_string();
+    assert!(shown.contains("of this node"));
 }
 
 #[test]
