@@ -5,7 +5,7 @@ use crate::{Loaded, Table};
 use gwctl_entities::{EntitySchema, Map, Record, Registry, Value};
 use md5::{Digest, Md5};
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Hash of a configuration without any entity.
 pub const EMPTY_HASH: &str = "00000000000000000000000000000000";
@@ -35,7 +35,7 @@ pub fn md5_of(bytes: &[u8]) -> String {
 /// Workspaces are left out; a certificate also shows the server names nested in it.
 pub fn config_answer(registry: &Registry, loaded: &Loaded) -> Value {
     let mut body = Map::new();
-    let names: HashMap<&str, &Record> =
+    let names: BTreeMap<&str, &Record> =
         loaded.records("snis").iter().filter_map(|record| Some((record.get("id")?.as_str()?, record))).collect();
     for table in loaded.tables.iter().filter(|table| table.entity != "workspaces") {
         let Some(schema) = registry.entity(&table.entity) else { continue };
@@ -49,7 +49,7 @@ pub fn config_answer(registry: &Registry, loaded: &Loaded) -> Value {
     Value::Object(body)
 }
 
-fn shown(loaded: &Loaded, names: &HashMap<&str, &Record>, entity: &str, id: &str, record: &Record) -> Record {
+fn shown(loaded: &Loaded, names: &BTreeMap<&str, &Record>, entity: &str, id: &str, record: &Record) -> Record {
     let mut record = record.clone();
     if let Some(written) = loaded.as_written.get(&(entity.to_owned(), id.to_owned())) {
         record.extend(written.clone());
@@ -111,4 +111,50 @@ pub(crate) fn flat(schema: &EntitySchema, record: &Record) -> Record {
         }
     }
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::tests::{Counter, document, registry};
+    use crate::{LoadOptions, Mode, load};
+
+    fn loaded(text: &str) -> Loaded {
+        load(registry(), document(text), &LoadOptions::of(Mode::DbLess), &mut Counter(0)).unwrap()
+    }
+
+    #[test]
+    fn an_empty_configuration_has_the_zero_hash_and_a_short_export() {
+        let empty = loaded("services: []\n");
+        assert_eq!(text_hash("services: []", &empty), EMPTY_HASH);
+        assert_eq!(object_hash(&empty), EMPTY_HASH);
+        assert_eq!(config_answer(registry(), &empty), json!({}));
+        assert_eq!(export_text(registry(), &empty.tables), "_transform: false\n_format_version: '3.0'\n");
+    }
+
+    #[test]
+    fn a_text_is_hashed_as_it_is() {
+        let some = loaded("services:\n- {name: a, host: h}\n");
+        assert_eq!(text_hash("a", &some), "0cc175b9c0f1b6a831c399e269772661");
+        assert_ne!(object_hash(&some), EMPTY_HASH);
+    }
+
+    #[test]
+    fn the_answer_is_keyed_by_id_and_shows_foreign_fields_as_objects() {
+        let some = loaded("services:\n- {name: a, host: h, routes: [{name: r, paths: [/a]}]}\n");
+        let answer = config_answer(registry(), &some);
+        let service = "72734e2a-702d-5711-b9ef-697178108ad8";
+        assert_eq!(answer["services"][service]["host"], "h");
+        assert_eq!(answer["routes"]["da7ba03a-f1be-52d4-8a7e-c8f32640689a"]["service"], json!({ "id": service }));
+        assert!(answer.get("workspaces").is_none());
+    }
+
+    #[test]
+    fn the_export_lists_parents_first_with_plain_foreign_ids() {
+        let some = loaded("services:\n- {name: a, host: h, routes: [{name: r, paths: [/a]}]}\n");
+        let text = export_text(registry(), &some.tables);
+        assert!(text.find("services:").unwrap() < text.find("routes:").unwrap(), "{text}");
+        assert!(text.contains("\n  service: 72734e2a-702d-5711-b9ef-697178108ad8\n"), "{text}");
+        assert!(text.contains("\n  methods: ~\n"), "{text}");
+    }
 }

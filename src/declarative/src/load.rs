@@ -13,6 +13,7 @@ mod walk;
 pub use existing::Existing;
 
 use crate::text::refused;
+pub(crate) use errors::is_uuid;
 use errors::refusal;
 use facts::Facts;
 use gwctl_entities::{DEFAULT_WORKSPACE, EntityError, Fill, Map, Record, Registry, Value};

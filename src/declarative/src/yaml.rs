@@ -1,5 +1,6 @@
 //! A value as YAML text.
 
+use crate::load::is_uuid;
 use crate::text::scalar;
 use gwctl_entities::Value;
 use std::fmt::Write;
@@ -133,7 +134,7 @@ fn quoted(text: &str) -> String {
 fn is_plain(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
     let starts_plain = first.is_alphabetic() || matches!(first, '/' | '_' | '~' | '$' | '(' | '^' | ';' | '\\');
-    let numeric = first.is_ascii_digit() && !is_number_like(text);
+    let numeric = first.is_ascii_digit() && (is_uuid(text) || !is_number_like(text));
     (starts_plain || numeric)
         && !scalar::is_special(text)
         && !matches!(text, "y" | "Y" | "n" | "N")

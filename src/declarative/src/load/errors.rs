@@ -80,7 +80,8 @@ fn flat_error(facts: &Facts<'_>, walk: &Walk<'_>, index: usize, errors: Vec<Valu
     Value::Object(entry)
 }
 
-pub(super) fn is_uuid(text: &str) -> bool {
+/// Whether the text is a UUID in its usual form.
+pub(crate) fn is_uuid(text: &str) -> bool {
     text.len() == 36 && uuid::Uuid::try_parse(text).is_ok()
 }
 

@@ -2,18 +2,18 @@
 
 use super::Table;
 use gwctl_entities::{EntitySchema, Record, Registry, Value};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Stored records, to keep the ids of those a document names without id.
 #[derive(Debug, Clone, Default)]
 pub struct Existing {
-    ids: HashMap<String, String>,
+    ids: BTreeMap<String, String>,
 }
 
 impl Existing {
     /// Indexes stored records by unique fields (names), by place (cache key) and certificates by their text.
     pub fn new(registry: &Registry, tables: &[Table]) -> Existing {
-        let mut ids = HashMap::new();
+        let mut ids = BTreeMap::new();
         for table in tables {
             let Some(schema) = registry.entity(&table.entity) else { continue };
             for record in &table.records {

@@ -1,7 +1,7 @@
 //! What the registry says about entities, in the form placement and ids need.
 
 use gwctl_entities::{EntitySchema, Record, Registry, Value};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// Root of the namespaces of generated ids.
@@ -31,7 +31,7 @@ pub(crate) struct Kind<'r> {
 impl<'r> Facts<'r> {
     pub(crate) fn new(registry: &'r Registry) -> Facts<'r> {
         let declared = || registry.entities().filter(|schema| schema.name != "tags");
-        let by_name: HashMap<&str, usize> =
+        let by_name: BTreeMap<&str, usize> =
             declared().enumerate().map(|(index, schema)| (schema.name.as_str(), index)).collect();
         let mut kinds: Vec<Kind<'r>> = declared().map(|schema| Kind::new(schema, &by_name)).collect();
         for child in 0..kinds.len() {
@@ -44,7 +44,7 @@ impl<'r> Facts<'r> {
 }
 
 impl<'r> Kind<'r> {
-    fn new(schema: &'r EntitySchema, by_name: &HashMap<&'r str, usize>) -> Kind<'r> {
+    fn new(schema: &'r EntitySchema, by_name: &BTreeMap<&'r str, usize>) -> Kind<'r> {
         let foreign = schema.foreign_keys.iter();
         let foreign = foreign.filter_map(|key| Some((key.field.as_str(), *by_name.get(key.references.as_str())?)));
         let named = schema

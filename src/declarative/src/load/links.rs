@@ -5,12 +5,12 @@ use super::facts::{Facts, Kind};
 use super::walk::Walk;
 use gwctl_entities::{Map, Record, Value};
 use serde_json::json;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Records by name and by id, per kind.
 pub(super) struct Index {
-    names: Vec<HashMap<String, String>>,
-    ids: Vec<HashSet<String>>,
+    names: Vec<BTreeMap<String, String>>,
+    ids: Vec<BTreeSet<String>>,
 }
 
 /// A reference that leads nowhere.
@@ -30,7 +30,7 @@ impl Dangling {
 impl Index {
     pub(super) fn new(facts: &Facts<'_>) -> Index {
         let size = facts.kinds.len();
-        Index { names: vec![HashMap::new(); size], ids: vec![HashSet::new(); size] }
+        Index { names: vec![BTreeMap::new(); size], ids: vec![BTreeSet::new(); size] }
     }
 
     /// Adds a record with its final id.
@@ -86,7 +86,7 @@ pub(super) fn dangling_errors(facts: &Facts<'_>, walk: &Walk<'_>, all: &[Danglin
 
 /// Errors of names and primary keys that occur twice, by place in the list they stand in.
 pub(super) fn duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Map<String, Value> {
-    let mut seen: HashSet<(usize, &str, String)> = HashSet::with_capacity(walk.order.len() * 2);
+    let mut seen: BTreeSet<(usize, &str, String)> = BTreeSet::new();
     let mut fields = Map::new();
     for &index in &walk.order {
         let (item, Some(record)) = (&walk.items[index], &records[index]) else { continue };
@@ -111,7 +111,7 @@ pub(super) fn duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<R
 
 /// Errors of other unique fields that occur twice, by name (else id) of the record.
 pub(super) fn late_duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Map<String, Value> {
-    let mut seen: HashSet<(usize, &str, String)> = HashSet::new();
+    let mut seen: BTreeSet<(usize, &str, String)> = BTreeSet::new();
     let mut fields = Map::new();
     for &index in &walk.order {
         let (item, Some(record)) = (&walk.items[index], &records[index]) else { continue };

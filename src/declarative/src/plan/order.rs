@@ -5,7 +5,7 @@ use super::{Action, DiffOptions, Operation, Parent, Plan};
 use crate::{Existing, Loaded, Table};
 use gwctl_entities::{EntitySchema, Record, Registry, Value};
 use serde_json::json;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Entities that the gateway itself writes while it runs, and internal ones: never part of a plan.
 const NOT_PLANNED: [&str; 9] = [
@@ -24,7 +24,7 @@ const NOT_PLANNED: [&str; 9] = [
 const LABELS: [&str; 9] =
     ["name", "username", "custom_id", "target", "prefix", "group", "client_id", "kid", "cert_digest"];
 
-type Records<'a> = HashMap<(&'a str, String), &'a Record>;
+type Records<'a> = BTreeMap<(&'a str, String), &'a Record>;
 
 /// Compares stored records with a loaded document by id. Load it with [`Existing`] so that ids are kept.
 pub fn diff(registry: &Registry, current: &[Table], target: &Loaded, options: &DiffOptions) -> Plan {
@@ -41,7 +41,7 @@ pub fn diff(registry: &Registry, current: &[Table], target: &Loaded, options: &D
 }
 
 fn by_id<'a>(registry: &Registry, tables: &'a [Table]) -> Records<'a> {
-    let mut records = HashMap::new();
+    let mut records = BTreeMap::new();
     for table in tables {
         let Some(schema) = registry.entity(&table.entity) else { continue };
         let rows = table.records.iter().filter_map(|record| Some((schema.id_of(record)?, record)));
@@ -79,7 +79,7 @@ impl Differ<'_> {
                 written.extend(self.write(schema, id, known, after, &mut plan.warnings));
             }
         }
-        let gone: HashSet<&(String, String)> = replaced.iter().collect();
+        let gone: BTreeSet<&(String, String)> = replaced.iter().collect();
         let mut deletes = Vec::new();
         for schema in self.planned().into_iter().rev() {
             for (id, before) in sorted(schema, &self.before) {

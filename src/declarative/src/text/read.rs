@@ -5,7 +5,7 @@ use super::{Limits, TextError};
 use gwctl_entities::{Map, Value};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// A list or map that is still open.
 enum Open {
@@ -22,14 +22,14 @@ struct Reader<'a> {
     limits: &'a Limits,
     open: Vec<Open>,
     /// Anchored values with their size in values.
-    anchors: HashMap<usize, (Value, usize)>,
+    anchors: BTreeMap<usize, (Value, usize)>,
     aliased: usize,
     root: Option<Value>,
 }
 
 /// The first document of a YAML text; null when there is none.
 pub(super) fn read(text: &str, limits: &Limits) -> Result<Value, TextError> {
-    let mut reader = Reader { limits, open: Vec::new(), anchors: HashMap::new(), aliased: 0, root: None };
+    let mut reader = Reader { limits, open: Vec::new(), anchors: BTreeMap::new(), aliased: 0, root: None };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| syntax_error(text, &error))?;
         let end = matches!(event, Event::DocumentEnd | Event::StreamEnd);
