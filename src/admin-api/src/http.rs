@@ -40,6 +40,10 @@ pub(crate) async fn serve_request(
     };
     let mut response = respond(answer, parts.method == Method::HEAD);
     add_headers(response.headers_mut(), &api, &parts, began);
+    if parts.version == http::Version::HTTP_2 {
+        // HTTP/2 has its own way to end a connection, and forbids this header.
+        response.headers_mut().remove(header::CONNECTION);
+    }
     response
 }
 
