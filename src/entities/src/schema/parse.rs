@@ -262,6 +262,13 @@ fn shown_check(check: &Object) -> Value {
         custom.remove("check");
         custom.remove("flavors");
     }
+    if let Some(Value::Object(condition)) = shown.get_mut("conditional") {
+        for part in ["if_match", "then_match"] {
+            if let Some(Value::Object(conditions)) = condition.get_mut(part) {
+                conditions.remove("validator");
+            }
+        }
+    }
     Value::Object(shown)
 }
 
