@@ -65,6 +65,7 @@ pub(crate) fn fill_record(schema: &Schema, record: &mut Map<String, Value>, purp
 }
 
 fn fill_value(field: &Field, value: &mut Value, purpose: Purpose, fill: &mut dyn Fill) {
+    type_empty_table(field, value);
     if let (Some(schema), Value::Object(record)) = (&field.record, &mut *value) {
         fill_record(schema, record, purpose, fill);
     }
@@ -75,6 +76,16 @@ fn fill_value(field: &Field, value: &mut Value, purpose: Purpose, fill: &mut dyn
         text.make_ascii_lowercase();
     }
     each_part_mut(field, value, |part, value| fill_value(part, value, purpose, fill));
+}
+
+/// Lua does not tell an empty list from an empty object; the field does.
+fn type_empty_table(field: &Field, value: &mut Value) {
+    let typed = match (field.kind, &*value) {
+        (FieldType::Array | FieldType::Set, Value::Object(object)) if object.is_empty() => Value::Array(Vec::new()),
+        (FieldType::Map | FieldType::Record, Value::Array(list)) if list.is_empty() => Value::Object(Map::new()),
+        _ => return,
+    };
+    *value = typed;
 }
 
 fn absent_value(field: &Field, purpose: Purpose, fill: &mut dyn Fill) -> Value {

@@ -319,6 +319,19 @@ fn exported_rows_are_flat_and_come_back_whole() {
 }
 
 #[test]
+fn empty_tables_take_the_type_of_their_field() {
+    let registry = registry();
+    let stored = insert("plugins", json!({"name": "acl", "tags": {}, "config": {"allow": ["a"], "deny": {}}})).unwrap();
+    assert_eq!((&stored["tags"], &stored["config"]["deny"]), (&json!([]), &json!([])));
+    let mut row = registry.export_row("upstreams", &insert("upstreams", json!({"name": "u.local"})).unwrap());
+    row["healthchecks"]["active"]["healthy"]["http_statuses"] = json!({});
+    row["healthchecks"]["active"]["headers"] = json!([]);
+    let received = registry.import_row("upstreams", row, &mut Steady::default()).unwrap();
+    assert_eq!(received["healthchecks"]["active"]["healthy"]["http_statuses"], json!([]));
+    assert_eq!(received["healthchecks"]["active"]["headers"], json!({}));
+}
+
+#[test]
 fn stored_choices_of_an_upstream_survive_an_import() {
     let stored = insert("upstreams", json!({"name": "u.local", "algorithm": "consistent-hashing"})).unwrap();
     assert_eq!(stored["hash_on"], "none");
