@@ -6,7 +6,7 @@ use crate::phases::upgrades;
 use crate::worker::Worker;
 use gwctl_plugins::{Body, Client, Context, Exit, Request, Run, Scheme, Times};
 use gwctl_router::check_target;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use http::uri::PathAndQuery;
 use http::{StatusCode, Version};
 use http_body::Body as _;
@@ -39,11 +39,11 @@ impl Arrival {
     pub(crate) fn new(worker: &Rc<Worker>, origin: &Origin, mut request: http::Request<Incoming>) -> Arrival {
         worker.stats.begun();
         let upgrade = upgrades(request.version(), request.headers()).then(|| hyper::upgrade::on(&mut request));
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        take_authority(&mut head);
         let refused = refusal(&head, &body, &worker.options);
         let snapshot = worker.snapshots.load();
         let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
-        let host = host.or_else(|| head.uri.authority().map(|authority| authority.as_str()));
         let request = Request {
             host: host_name(host.unwrap_or_default()),
             method: head.method,
@@ -64,6 +64,21 @@ impl Arrival {
             flight.context.request.body = Body::Stream(flight.inbound(body));
         }
         Arrival { flight, refused, upgrade }
+    }
+}
+
+/// Makes a request look as over HTTP/1.1: the authority of an HTTP/2 request or of an absolute target is the host, and
+/// cookies sent apart are one header.
+fn take_authority(head: &mut http::request::Parts) {
+    let authority = head.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    if let Some(authority) = authority {
+        head.headers.insert(HOST, authority);
+    }
+    if head.version == Version::HTTP_2 && head.headers.get_all(COOKIE).iter().nth(1).is_some() {
+        let cookies: Vec<_> = head.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+        if let Ok(cookies) = HeaderValue::from_bytes(&cookies.join(b"; ".as_slice())) {
+            head.headers.insert(COOKIE, cookies);
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! - [`tables`], [`snapshot`]: the configuration as rows, and as the request path reads it.
 //! - `arrival`, `phases`, `flight`, `body`: one request, from its head to the last byte of its response.
 //! - `forward`, `respond`: headers towards the upstream and towards the client.
-//! - `upstream`: names, connections, attempts. Only its `connection`, and `worker` for the clients' side, drive the
+//! - `upstream`: names, connections, attempts. Only its `connection`, and `server` for the clients' side, drive the
 //!   HTTP library; the rest sees heads and bodies.
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
@@ -15,6 +15,7 @@
 mod arrival;
 mod balancer;
 mod body;
+mod certificates;
 mod flight;
 mod forward;
 mod listen;
@@ -22,6 +23,7 @@ pub mod options;
 mod phases;
 mod proxy;
 mod respond;
+mod server;
 pub mod snapshot;
 pub mod stats;
 pub mod tables;

@@ -1,16 +1,18 @@
 //! Listening sockets.
 
 use crate::options::Listener;
-use gwctl_plugins::Scheme;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use tokio_rustls::TlsAcceptor;
 
 /// A socket that listens.
 pub(crate) struct Bound {
     pub(crate) socket: TcpListener,
     pub(crate) address: SocketAddr,
-    pub(crate) scheme: Scheme,
+    pub(crate) http2: bool,
+    /// None: plain.
+    pub(crate) tls: Option<TlsAcceptor>,
 }
 
 /// Connections waiting to be accepted.
@@ -18,7 +20,7 @@ const BACKLOG: i32 = 4096;
 
 /// Binds an address once per worker; the kernel spreads connections over them. With port 0 all take the port that the
 /// first was given.
-pub(crate) fn bind(listener: &Listener, workers: usize) -> io::Result<Vec<Bound>> {
+pub(crate) fn bind(listener: &Listener, tls: Option<&TlsAcceptor>, workers: usize) -> io::Result<Vec<Bound>> {
     let mut address = listener.addr;
     let mut bound = Vec::with_capacity(workers);
     for _ in 0..workers {
@@ -33,8 +35,7 @@ pub(crate) fn bind(listener: &Listener, workers: usize) -> io::Result<Vec<Bound>
         socket.listen(BACKLOG)?;
         let socket = TcpListener::from(socket);
         address = socket.local_addr()?;
-        let scheme = if listener.ssl { Scheme::Https } else { Scheme::Http };
-        bound.push(Bound { socket, address, scheme });
+        bound.push(Bound { socket, address, http2: listener.http2, tls: tls.cloned() });
     }
     Ok(bound)
 }

@@ -1,5 +1,6 @@
 //! Settings of the request path, read once at start.
 
+use gwctl_certs::Identity;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -135,6 +136,8 @@ pub struct ProxyOptions {
     pub listeners: Vec<Listener>,
     /// Worker threads; each listens on every address by itself.
     pub workers: usize,
+    /// The node's own certificates (`ssl_cert`), for names that no SNI knows; none: one is made at start.
+    pub certificates: Vec<Identity>,
     /// Headers the node adds.
     pub headers: AddedHeaders,
     /// Peers whose `X-Forwarded-*` are believed.
@@ -151,12 +154,10 @@ pub struct ProxyOptions {
     pub max_target_size: usize,
     /// Longest request body in bytes; 0: no limit.
     pub client_max_body_size: u64,
-    /// Time for the head of a request.
+    /// Time for the head of a request, waiting for it on a kept connection included.
     pub header_timeout: Duration,
     /// How long a client may pause while sending a body or taking a response.
     pub client_timeout: Duration,
-    /// How long an idle client connection is kept.
-    pub keepalive_timeout: Duration,
     /// Idle upstream connections kept per worker and address.
     pub upstream_keepalive_pool_size: usize,
     /// Requests after which an upstream connection is not kept; 0: no limit.
@@ -176,6 +177,7 @@ impl Default for ProxyOptions {
         Self {
             listeners: Vec::new(),
             workers: std::thread::available_parallelism().map_or(1, usize::from),
+            certificates: Vec::new(),
             headers: AddedHeaders::default(),
             trusted_ips: Vec::new(),
             real_ip_header: "x-real-ip".to_owned(),
@@ -186,7 +188,6 @@ impl Default for ProxyOptions {
             client_max_body_size: 0,
             header_timeout: Duration::from_secs(60),
             client_timeout: Duration::from_secs(60),
-            keepalive_timeout: Duration::from_secs(75),
             upstream_keepalive_pool_size: 512,
             upstream_keepalive_max_requests: 10_000,
             upstream_keepalive_idle_timeout: Duration::from_secs(60),

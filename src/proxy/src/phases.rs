@@ -175,7 +175,9 @@ async fn proxy(flight: &mut Flight, prefix: Option<&str>) -> Result<Answered, Fa
     let context = &mut flight.context;
     let Some(upstream) = context.upstream.take() else { return Err(Failure::NoService) };
     let balancer = flight.snapshot.balancers.get(&*upstream.host).map(Arc::as_ref);
+    let plan = context.route.as_ref().and_then(|route| flight.snapshot.plans.get(&route.id));
     let outgoing = Outgoing {
+        tls: plan.and_then(|plan| plan.tls.clone()),
         uri: uri(&upstream, context).ok_or(Failure::Malformed("path"))?,
         headers: outgoing_headers(context, &flight.worker.options, prefix),
         host: upstream.host_header.clone(),

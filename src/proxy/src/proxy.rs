@@ -1,16 +1,21 @@
 //! Starting and stopping the workers.
 
+use crate::certificates::ByName;
 use crate::listen::{Bound, bind};
 use crate::options::ProxyOptions;
 use crate::snapshot::SnapshotHandle;
 use crate::stats::Stats;
-use crate::upstream::tls::TlsSettings;
+use crate::upstream::tls::{TlsFault, TlsSettings, TlsWish};
 use crate::worker::Worker;
+use gwctl_certs::{Identity, Source};
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
+use tokio_rustls::TlsAcceptor;
 
 /// Why the request path cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +35,9 @@ pub enum ProxyError {
     /// The TLS library refuses its settings.
     #[error("cannot set up tls")]
     BugTls(#[from] rustls::Error),
+    /// The node cannot make a certificate for itself.
+    #[error("cannot make a certificate for the listeners")]
+    BugCertificate(#[from] gwctl_certs::CertError),
 }
 
 /// The running request path. Dropping it stops it without waiting.
@@ -51,13 +59,18 @@ impl Proxy {
         let mut addresses = Vec::new();
         for listener in &options.listeners {
             let failed = |source| ProxyError::IoListen { address: listener.addr, source };
-            let bound = bind(listener, count).map_err(failed)?;
+            let tls = listener.ssl.then(|| acceptor(&options, listener.http2, &snapshots)).transpose()?;
+            let bound = bind(listener, tls.as_ref(), count).map_err(failed)?;
             addresses.extend(bound.first().map(|bound| bound.address));
             shares.iter_mut().zip(bound).for_each(|(share, bound)| share.push(bound));
         }
         let (stop, stopping) = watch::channel(false);
         let (options, stats) = (Arc::new(options), Arc::new(Stats::default()));
-        let tls = TlsSettings::unverified()?;
+        let wish = TlsWish { verify: false, authorities: Vec::new(), certificate: None };
+        let tls = TlsSettings::new(&wish, &[], None).map_err(|fault| match fault {
+            TlsFault::Authority(error) => ProxyError::BugCertificate(error),
+            TlsFault::Refused(error) => ProxyError::BugTls(error),
+        })?;
         let mut workers = Vec::new();
         for (number, share) in shares.into_iter().enumerate() {
             let (options, snapshots, stats, tls) = (options.clone(), snapshots.clone(), stats.clone(), tls.clone());
@@ -97,6 +110,31 @@ impl Proxy {
             }
         }
     }
+}
+
+/// TLS of a listener: certificates by name from the snapshot in force, else the node's own.
+fn acceptor(options: &ProxyOptions, http2: bool, snapshots: &SnapshotHandle) -> Result<TlsAcceptor, ProxyError> {
+    let own = match options.certificates.as_slice() {
+        [] => vec![own_certificate()?],
+        own => own.to_vec(),
+    };
+    let own = own.iter().map(Identity::certified_key).collect();
+    let resolver = ByName { snapshots: snapshots.clone(), own };
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(resolver));
+    // Tickets rather than a cache: a client may come back to another worker.
+    config.ticketer = aws_lc_rs::Ticketer::new()?;
+    config.alpn_protocols = if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![b"http/1.1".to_vec()] };
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn own_certificate() -> Result<Identity, gwctl_certs::CertError> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let pair = gwctl_certs::self_signed(&["localhost".to_owned()], now)?;
+    let source = |pem| Source { setting: "ssl_cert", place: "made at start", pem };
+    Identity::read(source(&pair.certificate), source(&pair.key))
 }
 
 impl Drop for Proxy {

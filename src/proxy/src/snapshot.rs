@@ -1,7 +1,9 @@
 //! One configuration as the request path reads it. Immutable; a request uses one from start to end.
 
 use crate::balancer::{Balancer, balancers};
+use crate::certificates::Certificates;
 use crate::tables::{Problem, Tables};
+use crate::upstream::tls::{TlsSettings, TlsWish};
 use arc_swap::ArcSwap;
 use gwctl_entities::view::{Route, Service};
 use gwctl_plugins::{Chain, Chains, Node, PluginHost, Scheme};
@@ -28,6 +30,8 @@ pub(crate) struct Plan {
     pub(crate) connect_timeout: Duration,
     pub(crate) write_timeout: Duration,
     pub(crate) read_timeout: Duration,
+    /// For services over TLS.
+    pub(crate) tls: Option<Arc<TlsSettings>>,
 }
 
 /// See the module.
@@ -36,14 +40,15 @@ pub struct Snapshot {
     pub(crate) chains: Chains,
     pub(crate) plans: HashMap<Arc<str>, Plan>,
     pub(crate) balancers: HashMap<String, Arc<Balancer>>,
+    pub(crate) certificates: Certificates,
     pub(crate) node: Arc<Node>,
 }
 
 impl Snapshot {
     /// A snapshot without routes.
     pub fn empty(node: Arc<Node>) -> Snapshot {
-        let (router, chains, plans, balancers) = Default::default();
-        Snapshot { router, chains, plans, balancers, node }
+        let (router, chains, plans, balancers, certificates) = Default::default();
+        Snapshot { router, chains, plans, balancers, certificates, node }
     }
 
     /// Builds a snapshot; parts of `previous` that did not change are taken over (compiled routes, plugin objects,
@@ -67,14 +72,22 @@ impl Snapshot {
             problems.extend(faults.into_iter().map(|fault| Problem::new("plugins", fault.id.clone(), fault)));
             Chains::default()
         });
-        let plans = entries.iter().map(|entry| (entry.route.id.clone(), plan(entry, &chains))).collect();
+        let certificates = Certificates::build(tables, previous.map(|old| &old.certificates));
+        let mut secure = Secure { tables, certificates: &certificates, made: HashMap::new() };
+        let mut plans = HashMap::new();
+        for entry in &entries {
+            match secure.settings(entry.service.as_deref()) {
+                Ok(tls) => _ = plans.insert(entry.route.id.clone(), plan(entry, &chains, tls)),
+                Err(problem) => problems.push(problem),
+            }
+        }
         let router = router(options.flavor, entries, previous, &mut problems);
         let none = HashMap::new();
         let balancers = balancers(tables, previous.map_or(&none, |old| &old.balancers));
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Snapshot { router, chains, plans, balancers, node: options.node.clone() })
+        Ok(Snapshot { router, chains, plans, balancers, certificates, node: options.node.clone() })
     }
 }
 
@@ -92,7 +105,7 @@ fn entry(tables: &Tables, route: &Arc<Route>, problems: &mut Vec<Problem>) -> Op
     Some(RouteEntry { route: route.clone(), service })
 }
 
-fn plan(entry: &RouteEntry, chains: &Chains) -> Plan {
+fn plan(entry: &RouteEntry, chains: &Chains, tls: Option<Arc<TlsSettings>>) -> Plan {
     let service = entry.service.as_deref();
     let timeout = |time: Option<u64>| Duration::from_millis(time.unwrap_or(60_000));
     Plan {
@@ -102,6 +115,45 @@ fn plan(entry: &RouteEntry, chains: &Chains) -> Plan {
         connect_timeout: timeout(service.and_then(|service| service.connect_timeout)),
         write_timeout: timeout(service.and_then(|service| service.write_timeout)),
         read_timeout: timeout(service.and_then(|service| service.read_timeout)),
+        tls,
+    }
+}
+
+/// Settings of TLS towards services, made once for all that want the same.
+struct Secure<'a> {
+    tables: &'a Tables,
+    certificates: &'a Certificates,
+    made: HashMap<TlsWish, Arc<TlsSettings>>,
+}
+
+impl Secure<'_> {
+    fn settings(&mut self, service: Option<&Service>) -> Result<Option<Arc<TlsSettings>>, Problem> {
+        let Some(service) = service.filter(|service| scheme(service) == Scheme::Https) else { return Ok(None) };
+        let wish = TlsWish {
+            verify: service.tls_verify.unwrap_or(false),
+            authorities: service.ca_certificates.clone().unwrap_or_default(),
+            certificate: service.client_certificate.clone(),
+        };
+        if let Some(made) = self.made.get(&wish) {
+            return Ok(Some(made.clone()));
+        }
+        let fault = |reason: String| Problem::new("services", &*service.id, reason);
+        let mut pem = Vec::new();
+        for id in &wish.authorities {
+            let row = self.tables.ca_certificates.get(id);
+            let row = row.ok_or_else(|| fault(format!("there is no ca_certificate {id}")))?;
+            pem.push((&**id, row.cert.as_str()));
+        }
+        let own = match &wish.certificate {
+            None => None,
+            Some(id) => {
+                let pairs = self.certificates.pairs(id);
+                let missing = || fault(format!("there is no usable certificate {id}"));
+                Some(pairs.and_then(|pairs| pairs.first()).ok_or_else(missing)?.clone())
+            }
+        };
+        let made = TlsSettings::new(&wish, &pem, own).map_err(|error| fault(error.to_string()))?;
+        Ok(Some(self.made.entry(wish).or_insert(Arc::new(made)).clone()))
     }
 }
 

@@ -44,13 +44,11 @@ impl Stats {
         self.accepted.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn opened(&self) {
+    /// Counts a connection as open until the guard is dropped.
+    pub(crate) fn opened(&self) -> Open<'_> {
         self.handled.fetch_add(1, Ordering::Relaxed);
         self.active.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn closed(&self) {
-        self.active.fetch_sub(1, Ordering::Relaxed);
+        Open(self)
     }
 
     pub(crate) fn begun(&self) {
@@ -60,5 +58,14 @@ impl Stats {
 
     pub(crate) fn ended(&self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An open client connection.
+pub(crate) struct Open<'a>(&'a Stats);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Ordering::Relaxed);
     }
 }

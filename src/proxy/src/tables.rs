@@ -2,6 +2,7 @@
 
 use gwctl_entities::Record;
 use gwctl_entities::view::{Certificate, Plugin, Route, Service, Sni, Target, Upstream, from_record};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +28,15 @@ impl Problem {
     }
 }
 
+/// An authority that upstreams may be verified by.
+#[derive(Debug, Clone, Deserialize)]
+pub struct CaCertificate {
+    /// Id of the row.
+    pub id: Arc<str>,
+    /// The certificate in PEM.
+    pub cert: String,
+}
+
 /// The entities a snapshot is made of. Kept by the owner between snapshots and changed row by row: rows that did not
 /// change keep their `Arc`, by which the parts of the old snapshot are found and taken over.
 #[derive(Debug, Clone, Default)]
@@ -38,11 +48,13 @@ pub struct Tables {
     pub targets: Table<Target>,
     pub certificates: Table<Certificate>,
     pub snis: Table<Sni>,
+    pub ca_certificates: Table<CaCertificate>,
 }
 
 impl Tables {
     /// Names of the entities held here.
-    pub const ENTITIES: [&str; 7] = ["services", "routes", "plugins", "upstreams", "targets", "certificates", "snis"];
+    pub const ENTITIES: [&str; 8] =
+        ["services", "routes", "plugins", "upstreams", "targets", "certificates", "snis", "ca_certificates"];
 
     /// Reads whole tables: `rows` gives the records of an entity.
     ///
@@ -74,6 +86,7 @@ impl Tables {
             "targets" => put(&mut self.targets, entity, record),
             "certificates" => put(&mut self.certificates, entity, record),
             "snis" => put(&mut self.snis, entity, record),
+            "ca_certificates" => put(&mut self.ca_certificates, entity, record),
             _ => Ok(false),
         }
     }
@@ -88,6 +101,7 @@ impl Tables {
             "targets" => self.targets.remove(id).is_some(),
             "certificates" => self.certificates.remove(id).is_some(),
             "snis" => self.snis.remove(id).is_some(),
+            "ca_certificates" => self.ca_certificates.remove(id).is_some(),
             _ => false,
         }
     }

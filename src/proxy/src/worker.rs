@@ -1,25 +1,18 @@
 //! One worker: a thread with its own runtime, listeners, upstream connections and resolver.
 
-use crate::arrival::{Arrival, Ids, Origin};
+use crate::arrival::Ids;
 use crate::listen::Bound;
 use crate::options::ProxyOptions;
-use crate::phases::serve;
+use crate::server::Entrance;
 use crate::snapshot::SnapshotHandle;
 use crate::stats::Stats;
 use crate::upstream::dns::Resolver;
 use crate::upstream::pool::Pool;
 use crate::upstream::tls::TlsSettings;
-use gwctl_plugins::Scheme;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
-use std::net::SocketAddr;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -65,7 +58,8 @@ impl Worker {
         let mut accepting = JoinSet::new();
         for bound in bound {
             let listener = TcpListener::from_std(bound.socket)?;
-            let entrance = Entrance { scheme: bound.scheme, port: bound.address.port() };
+            let tls = bound.tls.clone();
+            let entrance = Entrance { port: bound.address.port(), http2: bound.http2, tls };
             accepting.spawn_local(self.clone().accept(listener, entrance, stopping.clone()));
         }
         let sweeper = tokio::task::spawn_local(self.clone().sweep());
@@ -99,7 +93,7 @@ impl Worker {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => {
                         self.stats.accepted();
-                        connections.spawn_local(self.clone().connection(entrance, stream, peer, waiting.clone()));
+                        connections.spawn_local(self.clone().connection(entrance.clone(), stream, peer, waiting.clone()));
                     }
                     Err(error) => {
                         // Out of file descriptors, most likely: give the others time to end.
@@ -112,52 +106,4 @@ impl Worker {
         drop(listener);
         while connections.join_next().await.is_some() {}
     }
-
-    async fn connection(
-        self: Rc<Self>,
-        entrance: Entrance,
-        stream: TcpStream,
-        peer: SocketAddr,
-        mut stopping: Stopping,
-    ) {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%peer, %error, "connection lost at once");
-            return;
-        }
-        self.stats.opened();
-        let origin = Rc::new(Origin {
-            peer,
-            port: entrance.port,
-            scheme: entrance.scheme,
-            server_name: None,
-            trusted: self.options.trusts(peer.ip()),
-        });
-        let worker = self.clone();
-        let service = service_fn(move |request| {
-            let arrival = Arrival::new(&worker, &origin, request);
-            async move { Ok::<_, Infallible>(serve(arrival).await) }
-        });
-        let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(self.options.header_timeout).half_close(false);
-        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
-        let outcome = tokio::select! {
-            biased;
-            outcome = &mut connection => outcome,
-            _ = stopping.wait_for(|stop| *stop) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        if let Err(error) = outcome {
-            tracing::debug!(%peer, %error, "client connection ended");
-        }
-        self.stats.closed();
-    }
-}
-
-/// What a connection takes over from the socket it was accepted at.
-#[derive(Clone, Copy)]
-struct Entrance {
-    scheme: Scheme,
-    port: u16,
 }

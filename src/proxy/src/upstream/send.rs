@@ -8,6 +8,7 @@ use crate::balancer::{Balancer, Peer, host_value};
 use crate::upstream::connection::{Connection, SendError};
 use crate::upstream::outbound::{Outbound, Progress};
 use crate::upstream::pool::PoolKey;
+use crate::upstream::tls::TlsSettings;
 use crate::worker::Worker;
 use bytes::Bytes;
 use gwctl_plugins::{Body, BodyError, Context, Scheme, Try, Upstream};
@@ -18,6 +19,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -71,6 +73,8 @@ pub(crate) struct Outgoing {
     pub(crate) host: Option<HeaderValue>,
     /// Host name that stands for the targets, with the port of each.
     pub(crate) upstream_host: Option<String>,
+    /// How the service wants TLS; None: as by default.
+    pub(crate) tls: Option<Arc<TlsSettings>>,
 }
 
 /// The body, as often as it can be sent.
@@ -181,7 +185,7 @@ impl Exchange<'_> {
     /// One attempt; an error says whether another may follow.
     async fn attempt(&mut self, peer: &Peer, address: SocketAddr) -> Result<Answered, (Failure, bool)> {
         let host = self.host(peer).ok_or((Failure::Malformed("host"), false))?;
-        let tls = (self.upstream.scheme == Scheme::Https).then(|| self.worker.tls.pool_name(&host));
+        let tls = (self.upstream.scheme == Scheme::Https).then(|| self.tls().pool_name(&host));
         let key = PoolKey { address, tls };
         let mut may_reuse = true;
         loop {
@@ -213,6 +217,10 @@ impl Exchange<'_> {
         }
     }
 
+    fn tls(&self) -> &TlsSettings {
+        self.outgoing.tls.as_deref().unwrap_or(&self.worker.tls)
+    }
+
     fn host(&self, peer: &Peer) -> Option<HeaderValue> {
         let name = self.outgoing.upstream_host.as_deref().unwrap_or(&peer.host);
         let own = || host_value(name, peer.port, self.upstream.scheme.default_port());
@@ -229,7 +237,7 @@ impl Exchange<'_> {
         match self.upstream.scheme {
             Scheme::Http => Connection::start(stream).await.map_err(failed),
             Scheme::Https => {
-                let stream = self.worker.tls.connect(stream, host, address, limit).await.map_err(failed)?;
+                let stream = self.tls().connect(stream, host, address, limit).await.map_err(failed)?;
                 Connection::start(stream).await.map_err(failed)
             }
         }

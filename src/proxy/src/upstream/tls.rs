@@ -1,10 +1,12 @@
 //! TLS towards upstreams.
 
+use gwctl_certs::{CertError, Source};
 use http::HeaderValue;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,19 +23,50 @@ pub(crate) struct TlsSettings {
     config: Arc<ClientConfig>,
 }
 
+/// Why settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TlsFault {
+    #[error(transparent)]
+    Authority(#[from] CertError),
+    #[error(transparent)]
+    Refused(#[from] rustls::Error),
+}
+
+/// What a service asks of TLS.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TlsWish {
+    /// `tls_verify`. By default any certificate is accepted, as in Kong.
+    pub(crate) verify: bool,
+    /// Authorities of the service; empty: those of the system.
+    pub(crate) authorities: Vec<Arc<str>>,
+    /// Certificate to present.
+    pub(crate) certificate: Option<Arc<str>>,
+}
+
 impl TlsSettings {
-    /// Any certificate is accepted, as Kong does unless a service asks for more.
+    /// `pem` are the texts of the authorities, `own` is the certificate to present.
     ///
     /// # Errors
-    /// When the TLS library refuses its own defaults.
-    pub(crate) fn unverified() -> Result<TlsSettings, rustls::Error> {
+    /// An authority that cannot be read, or the TLS library refuses.
+    pub(crate) fn new(
+        wish: &TlsWish,
+        pem: &[(&str, &str)],
+        own: Option<Arc<CertifiedKey>>,
+    ) -> Result<TlsSettings, TlsFault> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-            .with_no_client_auth();
-        Ok(TlsSettings { name: "any".into(), config: Arc::new(config) })
+        let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
+        let builder = if wish.verify {
+            builder.with_root_certificates(roots(pem)?)
+        } else {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        };
+        let config = match own {
+            Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))),
+            None => builder.with_no_client_auth(),
+        };
+        let name =
+            format!("{}:{}:{}", wish.verify, wish.authorities.join(","), wish.certificate.as_deref().unwrap_or(""));
+        Ok(TlsSettings { name: name.into(), config: Arc::new(config) })
     }
 
     /// Key of exchangeable connections to a host.
@@ -55,6 +88,18 @@ impl TlsSettings {
         let shaking = TlsConnector::from(self.config.clone()).connect(name, stream);
         tokio::time::timeout(limit, shaking).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
     }
+}
+
+fn roots(pem: &[(&str, &str)]) -> Result<RootCertStore, CertError> {
+    if pem.is_empty() {
+        let mut roots = RootCertStore::empty();
+        let found = rustls_native_certs::load_native_certs();
+        let (usable, unusable) = roots.add_parsable_certificates(found.certs);
+        tracing::debug!(usable, unusable, errors = found.errors.len(), "authorities of the system read");
+        return Ok(roots);
+    }
+    let sources = pem.iter().map(|(place, pem)| Source { setting: "ca_certificates", place, pem });
+    gwctl_certs::read_roots(&sources.collect::<Vec<_>>())
 }
 
 /// Checks that the peer holds the key of its certificate, and nothing of the certificate.

@@ -5,4 +5,5 @@ mod failures;
 mod forwarding;
 mod framing;
 mod lifecycle;
+mod secure;
 mod stage;

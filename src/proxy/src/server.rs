@@ -1,0 +1,134 @@
+//! Client connections over hyper's server codec.
+
+use crate::arrival::{Arrival, Origin};
+use crate::phases::serve;
+use crate::worker::{Stopping, Worker};
+use gwctl_plugins::Scheme;
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+/// What a connection takes over from the socket it was accepted at.
+#[derive(Clone)]
+pub(crate) struct Entrance {
+    pub(crate) port: u16,
+    pub(crate) http2: bool,
+    /// None: plain.
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
+/// Start of an HTTP/2 connection.
+const PREFACE: &[u8] = b"PRI";
+
+impl Worker {
+    /// Serves one connection to its end.
+    pub(crate) async fn connection(
+        self: Rc<Self>,
+        entrance: Entrance,
+        stream: TcpStream,
+        peer: SocketAddr,
+        stopping: Stopping,
+    ) {
+        let stats = self.stats.clone();
+        let _open = stats.opened();
+        if let Err(error) = self.converse(entrance, stream, peer, stopping).await {
+            tracing::debug!(%peer, %error, "client connection ended");
+        }
+    }
+
+    async fn converse(
+        self: Rc<Self>,
+        entrance: Entrance,
+        stream: TcpStream,
+        peer: SocketAddr,
+        stopping: Stopping,
+    ) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let trusted = self.options.trusts(peer.ip());
+        let mut origin = Origin { peer, port: entrance.port, scheme: Scheme::Http, server_name: None, trusted };
+        let Some(tls) = entrance.tls else {
+            let http2 = entrance.http2 && self.in_time(starts_as_http2(&stream)).await?;
+            return self.speak(TokioIo::new(stream), origin, http2, stopping).await;
+        };
+        let stream = self.in_time(tls.accept(stream)).await?;
+        let (_, session) = stream.get_ref();
+        let http2 = session.alpn_protocol() == Some(b"h2");
+        origin.scheme = Scheme::Https;
+        origin.server_name = session.server_name().map(Into::into);
+        self.speak(TokioIo::new(stream), origin, http2, stopping).await
+    }
+
+    /// What must be done within the time for the head of a request.
+    async fn in_time<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        let outcome = tokio::time::timeout(self.options.header_timeout, work).await;
+        outcome.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    }
+
+    async fn speak<S>(self: Rc<Self>, io: TokioIo<S>, origin: Origin, http2: bool, stopping: Stopping) -> io::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (worker, origin) = (self.clone(), Rc::new(origin));
+        let service = service_fn(move |request| {
+            let arrival = Arrival::new(&worker, &origin, request);
+            async move { Ok::<_, Infallible>(serve(arrival).await) }
+        });
+        if http2 {
+            let mut builder = http2::Builder::new(Here);
+            builder
+                .timer(TokioTimer::new())
+                .keep_alive_interval(self.options.header_timeout)
+                .max_concurrent_streams(128);
+            let mut connection = pin!(builder.serve_connection(io, service));
+            tokio::select! {
+                biased;
+                outcome = &mut connection => return outcome.map_err(io::Error::other),
+                () = stopped(stopping) => connection.as_mut().graceful_shutdown(),
+            }
+            return connection.await.map_err(io::Error::other);
+        }
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(self.options.header_timeout);
+        let mut connection = pin!(builder.serve_connection(io, service).with_upgrades());
+        tokio::select! {
+            biased;
+            outcome = &mut connection => return outcome.map_err(io::Error::other),
+            () = stopped(stopping) => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await.map_err(io::Error::other)
+    }
+}
+
+async fn stopped(mut stopping: Stopping) {
+    // An error means that the sender is gone, which is a stop as well.
+    let _ = stopping.wait_for(|stop| *stop).await;
+}
+
+/// Looks at the first bytes without taking them.
+async fn starts_as_http2(stream: &TcpStream) -> io::Result<bool> {
+    let mut start = [0; PREFACE.len()];
+    let read = stream.peek(&mut start).await?;
+    Ok(start[..read] == *PREFACE)
+}
+
+/// Runs the streams of an HTTP/2 connection on this worker's thread.
+#[derive(Clone, Copy)]
+struct Here;
+
+impl<F: Future + 'static> Executor<F> for Here {
+    fn execute(&self, stream: F) {
+        tokio::task::spawn_local(async move {
+            stream.await;
+        });
+    }
+}
