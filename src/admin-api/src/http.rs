@@ -4,7 +4,8 @@ use crate::Face;
 use crate::answer::{Answer, Content};
 use crate::api::Api;
 use crate::backend::{NodeFacts, Origin};
-use crate::request::{self, Kind, Request};
+use crate::place::Place;
+use crate::request::{self, Request};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
@@ -53,17 +54,18 @@ async fn receive(
     peer: SocketAddr,
     parts: &http::request::Parts,
     body: Incoming,
-) -> Result<(crate::place::Place, Request), Answer> {
+) -> Result<(Place, Request), Answer> {
+    let has_body = !body.is_end_stream();
+    // Read even where it is ignored: a body left on the connection would end it for the requests that follow.
+    let bytes = if has_body { collect(body).await? } else { Bytes::new() };
     let path = parts.uri.path();
     let segments = request::segments(path).ok_or_else(Answer::not_found)?;
     let place = api.place(&segments).ok_or_else(Answer::not_found)?;
     let query = request::parse_query(parts.uri.query().unwrap_or_default())?;
-    let reads_body = matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
-    let body = if reads_body {
+    let body = if matches!(parts.method, Method::POST | Method::PUT | Method::PATCH) {
         let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let yaml = place == crate::place::Place::Config;
-        let kind = request::body_kind(content_type, !body.is_end_stream(), yaml)?;
-        if kind == Kind::Nothing { request::Body::Empty } else { request::parse_body(&kind, &collect(body).await?)? }
+        let kind = request::body_kind(content_type, has_body, place == Place::Config)?;
+        request::parse_body(&kind, &bytes)?
     } else {
         request::Body::Empty
     };

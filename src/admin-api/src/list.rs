@@ -100,7 +100,8 @@ fn start(query: &Arguments, storeless: bool) -> Result<Start, EntityError> {
             Some(id) if is_uuid(id) => Ok(Start::At(id.to_ascii_lowercase())),
             _ if storeless => Ok(Start::Nowhere),
             // Kong hands the text to its database, which fails on it.
-            _ => Err(unexpected()),
+            Some(_) => Err(unexpected()),
+            None => Err(EntityError::InvalidOffset { offset: offset.to_owned(), reason: "no id inside".to_owned() }),
         },
         Err(EntityError::InvalidOffset { reason, .. }) if storeless && reason == "bad json encoding" => {
             Ok(Start::Nowhere)
@@ -259,6 +260,7 @@ mod tests {
         assert_eq!(reason("offset=zzz", false), "bad json encoding");
         assert_eq!(reason("offset=!", false), "bad base64 encoding");
         assert_eq!(reason("offset=!", true), "bad base64 encoding");
+        assert_eq!(reason("offset=W10", false), "no id inside");
         assert_eq!(start(&query("offset=zzz"), true), Ok(Start::Nowhere));
     }
 

@@ -261,6 +261,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_body_that_nobody_asked_for_leaves_the_connection_usable() {
+        let server = start(Face::Admin, control_plane());
+        let body = "x".repeat(200_000);
+        let first = format!("GET /nope HTTP/1.1\r\nhost: x\r\ncontent-length: 200000\r\n\r\n{body}");
+        let request = format!("{first}GET /services HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let answer = exchange(server.address, &request).await;
+        assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("HTTP/1.1 200 OK"), "{answer}");
+    }
+
+    #[tokio::test]
     async fn head_has_the_headers_of_get_and_no_body() {
         let server = start(Face::Admin, control_plane());
         let answer = exchange(server.address, "HEAD /services HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
