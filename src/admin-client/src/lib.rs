@@ -1,1 +1,18 @@
-//! Typed client of the Admin API.
+//! Typed client of the Admin API, of gwctl and of Kong.
+//!
+//! [`Client`] sends single requests, follows the pages of lists and reads the fleet. Every error says which control
+//! plane was asked for what, carries Kong's own message, code and fields, and tells what to try
+//! ([`ClientError::hint`]). It never retries a write.
+#![warn(missing_docs)]
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
+mod client;
+mod error;
+mod fleet;
+mod list;
+#[cfg(test)]
+mod tests;
+
+pub use client::{Client, Options};
+pub use error::{ClientError, Refusal};
+pub use list::{ListQuery, PAGE_SIZE};

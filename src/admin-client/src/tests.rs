@@ -1,0 +1,131 @@
+//! The client against a server that answers what it is told to.
+
+use crate::fleet::date_seconds;
+use crate::{Client, ClientError, ListQuery, Options};
+use gwctl_entities::Map;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// An Admin API with these answers by path: status and body. Other paths are 404.
+async fn server(answers: &'static [(&'static str, u16, &'static str)]) -> Client {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            let mut buffer = [0; 4096];
+            while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+                match stream.read(&mut buffer).await {
+                    Ok(0) | Err(_) => break,
+                    Ok(read) => request.extend_from_slice(&buffer[..read]),
+                }
+            }
+            let head = String::from_utf8_lossy(&request).into_owned();
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let found = answers.iter().find(|(known, ..)| *known == path);
+            let (_, status, body) = found.copied().unwrap_or(("", 404, r#"{"message":"Not found"}"#));
+            let answer = format!(
+                "HTTP/1.1 {status} X\r\ndate: Thu, 01 Jan 2026 00:00:00 GMT\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    Client::new(&Options::of(address)).unwrap()
+}
+
+#[tokio::test]
+async fn lists_follow_every_page() {
+    let client = server(&[
+        ("/services?size=1000", 200, r#"{"data":[{"name":"a"}],"offset":"x=","next":"/services?offset=x%3D"}"#),
+        ("/services?size=1000&offset=x%3D", 200, r#"{"data":[{"name":"b"}],"next":null}"#),
+    ])
+    .await;
+    let mut seen = Vec::new();
+    let rows = client.list_pages("/services", &ListQuery::default(), &mut |rows| seen.push(rows)).await.unwrap();
+    assert_eq!((rows.len(), seen), (2, vec![1, 2]));
+}
+
+#[tokio::test]
+async fn a_server_that_repeats_a_page_is_not_asked_for_ever() {
+    let client = server(&[
+        ("/services?size=1000", 200, r#"{"data":[],"offset":"x"}"#),
+        ("/services?size=1000&offset=x", 200, r#"{"data":[],"offset":"x"}"#),
+    ])
+    .await;
+    let error = client.list("/services", &ListQuery::default()).await.unwrap_err();
+    assert!(matches!(error, ClientError::PeerAnswer { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_refusal_carries_the_code_and_the_fields() {
+    let body = r#"{"message":"schema violation (host: required field missing)","code":2,"name":"schema violation","fields":{"host":"required field missing"}}"#;
+    let client = server(Box::leak(Box::new([("/services/a", 400, body)]))).await;
+    let error = client.put("/services/a", &Map::new()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "PUT /services/a was refused with status 400: schema violation (host: required field missing) (code 2)"
+    );
+    let ClientError::PeerRefused { refusal, .. } = error else { panic!("{error}") };
+    assert_eq!(refusal.fields["host"], "required field missing");
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_none_and_its_delete_no_error() {
+    let client = server(&[]).await;
+    assert_eq!(client.record("services", "a b").await.unwrap(), None);
+    client.delete("/services/a").await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_listening_is_unreachable_with_address_and_hint() {
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let client = Client::new(&Options::of(format!("127.0.0.1:{port}"))).unwrap();
+    let error = client.node().await.unwrap_err();
+    assert!(error.is_unreachable() && error.hint().is_some());
+    assert!(error.to_string().contains(&format!("http://127.0.0.1:{port}")), "{error}");
+    assert!(error.to_string().contains("onnection refused"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_json_names_the_likely_mistake() {
+    let client = server(&[("/", 200, "<html>hello</html>")]).await;
+    let error = client.node().await.unwrap_err();
+    assert!(error.hint().unwrap().contains("not the proxy"), "{error}");
+}
+
+#[tokio::test]
+async fn addresses_that_are_none_are_refused_before_any_request() {
+    for address in ["", "ftp://host", "http://", "http://a b"] {
+        let error = Client::new(&Options::of(address)).unwrap_err();
+        assert!(matches!(error, ClientError::ConfigAddress { .. }), "{address}: {error}");
+    }
+    assert_eq!(Client::new(&Options::of("cp:8001/")).unwrap().address(), "http://cp:8001");
+}
+
+#[tokio::test]
+async fn a_plain_kong_gives_a_fleet_too() {
+    let rows = r#"{"data":[
+        {"id":"b","hostname":"dp-b","ip":"10.0.0.2","version":"3.9.1","sync_status":"normal","config_hash":"00","last_seen":1767225590,"labels":{"a":"1"},"cert_details":{"expiry_timestamp":1767230000}},
+        {"id":"a","hostname":"dp-a","ip":"10.0.0.1","version":"3.9.1","sync_status":"unknown","config_hash":"00","last_seen":1767220000,"labels":null,"cert_details":null}],"next":null}"#;
+    let client = server(Box::leak(Box::new([
+        ("/clustering/data-planes?size=1", 200, rows),
+        ("/clustering/data-planes?size=1000", 200, rows),
+    ])))
+    .await;
+    let fleet = client.fleet().await.unwrap();
+    assert_eq!(fleet.now_millis, 1_767_225_600_000);
+    let shown: Vec<_> = fleet.items.iter().map(|member| (member.name.as_str(), member.connected)).collect();
+    assert_eq!(shown, [("dp-a", false), ("dp-b", true)]);
+    assert_eq!(fleet.items[1].certificate_expires_at, Some(1_767_230_000));
+}
+
+#[test]
+fn dates_of_answers_are_read() {
+    assert_eq!(date_seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+    assert_eq!(date_seconds("Thu, 29 Feb 2024 00:00:00 GMT"), Some(1_709_164_800));
+    assert_eq!(date_seconds("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+    for wrong in ["", "yesterday", "Sun, 06 Nov 1994 08:49:37", "Sun, 99 Nov 1994 08:49:37 GMT"] {
+        assert_eq!(date_seconds(wrong), None);
+    }
+}

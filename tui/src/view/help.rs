@@ -1,0 +1,25 @@
+//! The keys, from the table that the handler reads.
+
+use crate::State;
+use crate::keys::BINDINGS;
+use crate::model::Model;
+use ratatui::style::Style;
+
+pub(super) fn lines(model: &Model) -> Vec<(String, Style)> {
+    let mut lines = vec![("KEYS".to_owned(), model.theme.head())];
+    for binding in BINDINGS {
+        lines.push((format!("  {:<18}{}", binding.label, binding.help), Style::new()));
+    }
+    lines.push((String::new(), Style::new()));
+    lines.push(("STATES".to_owned(), model.theme.head()));
+    for state in State::ALL {
+        let meaning = match state {
+            State::Online => "connected, seen less than 45 s ago",
+            State::Late => "connected, but silent up to 90 s or behind for more than 45 s",
+            State::Refused => "connected, but gets no configuration or refused the last one",
+            State::Offline => "no connection, or silent for more than 90 s",
+        };
+        lines.push((format!("  {:<18}{meaning}", state.label(model.theme.ascii)), model.theme.state(state)));
+    }
+    lines
+}
