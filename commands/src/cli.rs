@@ -25,6 +25,11 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a whole cluster with traffic in this terminal.
+    Quickstart(QuickstartArgs),
+    /// The upstream of the quickstart.
+    #[command(hide = true)]
+    DemoUpstream(UpstreamArgs),
     /// Start a node in the role its settings say (traditional, control_plane or data_plane).
     Start(StartArgs),
     /// Control planes.
@@ -74,6 +79,30 @@ pub struct SettingsArgs {
     /// Any setting by its key in kong.conf, may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Stop when standard input ends, for whoever starts the node as a child.
+    #[arg(long, hide = true)]
+    pub until_stdin_ends: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl quickstart                                    until q or Ctrl-C
+  gwctl quickstart --dir demo --exit-after 20         20 seconds, then stop and exit with code 0")]
+pub struct QuickstartArgs {
+    /// Folder of the cluster; a fresh one below the user's state folder when not given.
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: Option<PathBuf>,
+    /// Stop by itself after so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub exit_after: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct UpstreamArgs {
+    /// Addresses to listen on.
+    #[arg(value_name = "HOST:PORT", required = true)]
+    pub addresses: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,10 +1,13 @@
 //! The `gwctl` binary: one module per subcommand. Results go to stdout, everything else to stderr.
 
+#![expect(unreachable_pub, reason = "a binary has no outside; pub marks what a module offers to the others")]
+
 mod cli;
 mod config;
 mod failure;
 mod generate;
 mod node;
+mod quickstart;
 mod settings;
 
 use clap::Parser;
@@ -28,6 +31,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
+        Command::Quickstart(args) => quickstart::run(&args),
+        Command::DemoUpstream(args) => quickstart::upstream::run(&args),
         Command::Start(args) => node::start(&args.settings, &[]),
         Command::Cp(cli::CpCommand::Start(args)) => node::start(&args.settings, &[("role", "control_plane")]),
         Command::Dp(cli::DpCommand::Join(args)) => node::join(&args),

@@ -78,12 +78,7 @@ pub(crate) fn open(
 }
 
 /// The certificates of a listener, or one made for this start when none is set.
-fn tls_config(
-    node: &Node,
-    cert: &str,
-    key: &str,
-    http2: bool,
-) -> Result<Arc<rustls::ServerConfig>, Failure> {
+fn tls_config(node: &Node, cert: &str, key: &str, http2: bool) -> Result<Arc<rustls::ServerConfig>, Failure> {
     let identities = identities(node, cert, key)?;
     listener_config(&identities, http2).map_err(|error| Failure::because("cannot set up TLS", &error))
 }

@@ -30,7 +30,8 @@ impl Logging {
     /// Starts logging for the whole process; later calls keep the first.
     pub(crate) fn start(level: &str) -> Self {
         let (layer, handle) = reload::Layer::new(filter(level));
-        let lines = fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(std::io::stderr().is_terminal());
+        let lines =
+            fmt::layer().with_writer(std::io::stderr).with_target(false).with_ansi(std::io::stderr().is_terminal());
         let _ = tracing_subscriber::registry().with(layer).with(lines).try_init();
         Self { handle, level: Mutex::new(level.to_owned()) }
     }

@@ -42,7 +42,7 @@ pub fn start(args: &SettingsArgs, fixed: &[(&str, &str)]) -> Result<ExitCode, Fa
     let node = Node { conf, materials, identity, logging, shutdown: Shutdown::new() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start the runtime", &error))?;
-    runtime.block_on(run(node))
+    runtime.block_on(run(node, args.until_stdin_ends))
 }
 
 /// `gwctl dp join`.
@@ -58,7 +58,7 @@ pub fn join(args: &JoinArgs) -> Result<ExitCode, Failure> {
     start(&args.settings, &fixed)
 }
 
-async fn run(node: Node) -> Result<ExitCode, Failure> {
+async fn run(node: Node, until_stdin_ends: bool) -> Result<ExitCode, Failure> {
     let (shutdown, grace) = (node.shutdown.clone(), node.conf.shutdown_grace);
     let ended = signals()?;
     let mut tasks = TaskSet::new();
@@ -74,7 +74,10 @@ async fn run(node: Node) -> Result<ExitCode, Failure> {
         Role::ControlPlane | Role::Traditional => standalone::start(node, &mut tasks).await?,
     };
     tracing::info!("ready");
-    ended.await;
+    tokio::select! {
+        () = ended => {}
+        () = stdin_ended(), if until_stdin_ends => tracing::info!("standard input ended, stopping"),
+    }
     running.stop(&shutdown, tasks, grace).await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
@@ -97,6 +100,18 @@ impl Running {
         }
         tasks.shut_down(shutdown, grace).await;
     }
+}
+
+/// Waits for the end of standard input: whoever holds the other end of the pipe is gone or wants this process to stop.
+pub(crate) async fn stdin_ended() {
+    let (ended, end) = tokio::sync::oneshot::channel();
+    // A thread of its own: a blocked read would keep the runtime from ending.
+    std::thread::spawn(move || {
+        let mut rest = std::io::stdin().lock();
+        let _ = std::io::copy(&mut rest, &mut std::io::sink());
+        let _ = ended.send(());
+    });
+    let _ = end.await;
 }
 
 /// Waits for a signal that ends the node. A second one ends the process at once.

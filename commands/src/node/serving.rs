@@ -7,10 +7,11 @@ use crate::failure::Failure;
 use gwctl_admin_api::Face;
 use gwctl_conf::{Flavor, NodeConf, Workers};
 use gwctl_data_plane::{DataPlane, DataPlaneOptions};
-use gwctl_entities::{NodeKind, Registry, RegistryOptions};
+use gwctl_entities::{Fill, NodeKind, Registry, RegistryOptions};
 use gwctl_lifecycle::TaskSet;
 use gwctl_plugins::{Natives, PluginHost, natives};
 use gwctl_proxy::{AddedHeaders, Listener, Network, Proxy, ProxyError, ProxyOptions, SnapshotHandle, SnapshotOptions};
+use gwctl_store::SystemFill;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -28,12 +29,9 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
             .hint("`gwctl certs init` makes a cluster certificate; the prefix must be writable and not in use by another node")
     };
     let flavor = router_flavor(&node.conf)?;
-    let data_plane = DataPlane::open(&options, |shared| SnapshotOptions {
-        flavor,
-        hosts: vec![Arc::new(Natives)],
-        node: shared,
-    })
-    .map_err(failed)?;
+    let data_plane =
+        DataPlane::open(&options, |shared| SnapshotOptions { flavor, hosts: vec![Arc::new(Natives)], node: shared })
+            .map_err(failed)?;
     let proxy = start_proxy(&node, data_plane.gateway().handle().clone())?;
     let stats = proxy.stats().clone();
     let backend = data_plane.status(facts(&node), move || facts_of(Some(&stats)));
@@ -50,7 +48,15 @@ pub(crate) fn registry(node: &Node) -> Arc<Registry> {
         plugins.retain(|name| natives().iter().any(|native| native.name == name));
     }
     let router_flavor = node.conf.router_flavor.as_str().to_owned();
-    Arc::new(Registry::bundled(&RegistryOptions { kind, router_flavor, plugins: Some(plugins) }))
+    let options = RegistryOptions { kind, router_flavor, plugins: Some(plugins) };
+    Arc::new(Registry::bundled_with_secret(&options, &default_secret()))
+}
+
+/// Default of the session plugin's `secret`: 44 random letters and digits, new at each start as in Kong.
+fn default_secret() -> String {
+    let mut secret = SystemFill.token() + &SystemFill.token();
+    secret.truncate(44);
+    secret
 }
 
 /// Opens the proxy's listeners and starts its workers.

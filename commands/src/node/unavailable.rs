@@ -6,12 +6,22 @@
 
 use gwctl_entities::Record;
 use gwctl_plugins::{Built, Context, Exit, Phases, Plugin, PluginFacts, PluginHost, Step};
+use hyper::StatusCode;
 use std::sync::Arc;
 
 /// Plugins whose absence changes nothing for a request.
 const OBSERVERS: &[&str] = &[
-    "datadog", "file-log", "http-log", "loggly", "opentelemetry", "prometheus", "statsd", "syslog", "tcp-log",
-    "udp-log", "zipkin",
+    "datadog",
+    "file-log",
+    "http-log",
+    "loggly",
+    "opentelemetry",
+    "prometheus",
+    "statsd",
+    "syslog",
+    "tcp-log",
+    "udp-log",
+    "zipkin",
 ];
 
 /// Host of every plugin that no other host has.
@@ -42,6 +52,6 @@ impl Plugin for Missing {
     }
 
     fn access<'a>(&'a self, _context: &'a mut Context) -> Step<'a> {
-        Exit::message(503, &format!("plugin '{}' cannot be run by this node", self.name)).into()
+        Exit::page(StatusCode::SERVICE_UNAVAILABLE, format!("plugin '{}' cannot be run by this node", self.name)).into()
     }
 }

@@ -144,5 +144,8 @@ impl Backend for StoreBackend {
 }
 
 fn with_a_store() -> EntityError {
-    EntityError::Bare { status: 400, message: "this endpoint is only available when Kong is configured to not use a database".to_owned() }
+    EntityError::Bare {
+        status: 400,
+        message: "this endpoint is only available when Kong is configured to not use a database".to_owned(),
+    }
 }

@@ -52,7 +52,10 @@ impl DeclarativeState {
         options: DeclarativeOptions,
     ) -> Result<DeclarativeLoaded, EntityError> {
         let Ok(_one_at_a_time) = self.loading.try_lock() else {
-            return Err(EntityError::Bare { status: 429, message: "Currently loading previous configuration".to_owned() });
+            return Err(EntityError::Bare {
+                status: 429,
+                message: "Currently loading previous configuration".to_owned(),
+            });
         };
         let (text, value) = match document {
             DeclarativeDocument::Parsed(value) => (None, value),
@@ -85,7 +88,8 @@ fn text_md5(text: &str) -> String {
 }
 
 fn unreadable(error: gwctl_declarative::TextError) -> EntityError {
-    let fields = Map::from_iter([("error".to_owned(), Value::String(error.to_string()))]);
+    let words = format!("failed parsing declarative configuration: {error}");
+    let fields = Map::from_iter([("error".to_owned(), Value::String(words))]);
     EntityError::InvalidDeclarative { fields, flattened: None }
 }
 

@@ -141,8 +141,8 @@ impl FleetTable {
         }
     }
 
-    /// News of a node from its link.
-    pub fn record(&self, id: &str, record: &NodeRecord, detail: Option<String>) {
+    /// News of a node from its link; `listed`: from now on Kong's own table shows it.
+    pub fn record(&self, id: &str, record: &NodeRecord, detail: Option<String>, listed: bool) {
         let mut state = self.lock();
         if let Some(member) = state.members.get_mut(id) {
             record.sync_status.as_str().clone_into(&mut member.sync_status);
@@ -150,7 +150,7 @@ impl FleetTable {
             record.config_hash.as_str().clone_into(&mut member.config_hash);
             member.labels.clone_from(&record.info.labels);
             member.last_seen_millis = unix_millis();
-            member.recorded = true;
+            member.recorded |= listed;
             state.dirty = true;
         }
     }
@@ -226,7 +226,8 @@ fn member(id: &str, row: &Member, made: &VecDeque<Made>, version: u64, now_milli
         last_seen_millis: row.last_seen_millis,
         config_hash: Some(row.config_hash.clone()),
         // A node that serves the newest payload has everything up to the store's version.
-        applied_version: position.and_then(|at| if at + 1 == made.len() { Some(version) } else { Some(made.get(at)?.version) }),
+        applied_version: position
+            .and_then(|at| if at + 1 == made.len() { Some(version) } else { Some(made.get(at)?.version) }),
         target_version: Some(version),
         lag_millis: Some(first_missing.map_or(0, |payload| now_millis.saturating_sub(payload.since_millis))),
         certificate_expires_at: row.certificate_expires_at,
@@ -248,9 +249,12 @@ mod tests {
     }
 
     fn reports(table: &FleetTable, id: &str, hash: &str) {
-        let record =
-            NodeRecord { sync_status: SyncStatus::Normal, config_hash: ConfigHash::from(hash), info: Default::default() };
-        table.record(id, &record, None);
+        let record = NodeRecord {
+            sync_status: SyncStatus::Normal,
+            config_hash: ConfigHash::from(hash),
+            info: Default::default(),
+        };
+        table.record(id, &record, None, true);
     }
 
     #[test]

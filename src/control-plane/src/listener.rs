@@ -120,9 +120,11 @@ struct Presence<'a> {
 }
 
 impl<'a> Presence<'a> {
-    /// A node without a valid id or host name is served but has no row, as in Kong.
+    /// A node without a valid id, host name or version has no row, as in Kong.
     fn enter(shared: &'a Shared, identity: &'a Identity) -> Self {
-        let shown = uuid::Uuid::try_parse(&identity.id).is_ok() && is_hostname(&identity.hostname);
+        let shown = uuid::Uuid::try_parse(&identity.id).is_ok()
+            && is_hostname(&identity.hostname)
+            && identity.version.starts_with(|first: char| first.is_ascii_digit());
         if shown {
             shared.fleet.connected(identity);
         }

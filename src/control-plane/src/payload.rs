@@ -13,7 +13,7 @@ use gwctl_wire::{ConfigHash, ConfigTable, Hashes};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Shortest time between two payloads while changes keep coming. The first change of a burst goes out at once.
 const SHORTEST_COOLDOWN: Duration = Duration::from_millis(100);
@@ -24,6 +24,8 @@ const RETRY: Duration = Duration::from_secs(1);
 /// One configuration, ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Payload {
+    /// Version of the store it shows.
+    pub(crate) version: u64,
     pub(crate) hash: ConfigHash,
     pub(crate) profile: Arc<PayloadProfile>,
     table: ConfigTable,
@@ -62,15 +64,26 @@ impl Payload {
 #[derive(Debug, Clone)]
 pub(crate) struct Payloads {
     newest: watch::Sender<Option<Arc<Payload>>>,
+    /// Somebody waits for the next payload: the cooldown is cut short.
+    wanted: Arc<Notify>,
 }
 
 impl Payloads {
     pub(crate) fn new() -> Self {
-        Self { newest: watch::Sender::new(None) }
+        Self { newest: watch::Sender::new(None), wanted: Arc::default() }
     }
 
     pub(crate) fn subscribe(&self) -> watch::Receiver<Option<Arc<Payload>>> {
         self.newest.subscribe()
+    }
+
+    /// The newest payload if it shows this version of the store; else it is asked for and comes as the next one.
+    pub(crate) fn at_version(&self, newest: Option<Arc<Payload>>, version: u64) -> Option<Arc<Payload>> {
+        let current = newest.filter(|payload| payload.version >= version);
+        if current.is_none() {
+            self.wanted.notify_one();
+        }
+        current
     }
 }
 
@@ -92,10 +105,13 @@ impl Maker {
         let mut versions = maker.store.watch();
         let mut previous = None;
         loop {
-            let version = *versions.borrow_and_update();
-            let cooldown = maker.clone().publish(version, &mut previous).await;
+            versions.mark_unchanged();
+            let cooldown = maker.clone().publish(&mut previous).await;
             let next = async {
-                tokio::time::sleep(cooldown.unwrap_or(RETRY)).await;
+                tokio::select! {
+                    () = tokio::time::sleep(cooldown.unwrap_or(RETRY)) => {}
+                    () = maker.payloads.wanted.notified(), if cooldown.is_some() => {}
+                }
                 // After a failure the same version is tried again.
                 cooldown.is_none() || versions.changed().await.is_ok()
             };
@@ -106,7 +122,7 @@ impl Maker {
     }
 
     /// Makes and publishes one payload; how long to let changes gather before the next, None when it failed.
-    async fn publish(self: Arc<Self>, version: u64, previous: &mut Option<Arc<Payload>>) -> Option<Duration> {
+    async fn publish(self: Arc<Self>, previous: &mut Option<Arc<Payload>>) -> Option<Duration> {
         let began = Instant::now();
         let (maker, before) = (self.clone(), previous.clone());
         let made = tokio::task::spawn_blocking(move || maker.make(before.as_deref())).await;
@@ -123,13 +139,13 @@ impl Maker {
         };
         let took = began.elapsed();
         tracing::info!(
-            version,
+            version = payload.version,
             hash = %payload.hash,
             bytes = payload.bytes.len(),
             took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             "configuration ready for data planes"
         );
-        self.fleet.payload_made(&payload.hash, version);
+        self.fleet.payload_made(&payload.hash, payload.version);
         *previous = Some(payload.clone());
         self.payloads.newest.send_replace(Some(payload));
         // The maker takes at most a third of the time, so a large configuration does not occupy the node.
@@ -139,16 +155,17 @@ impl Maker {
     fn make(&self, previous: Option<&Payload>) -> Result<Payload, MakeError> {
         let registry = self.store.registry();
         let cluster_id = self.store.setting("cluster_id")?.unwrap_or_default();
-        let table = {
+        let (version, table) = {
             let read = self.store.read()?;
-            export::build(
+            let table = export::build(
                 registry.entities(),
                 |schema| {
                     let rows = read.all_rows(&schema.name)?;
                     Ok::<_, EntityError>(rows.iter().map(|row| registry.export_row(&schema.name, row)).collect())
                 },
                 &cluster_id,
-            )?
+            )?;
+            (read.version(), table)
         };
         let hashes = table.hashes();
         let plugin_version = |name: &str| registry.plugin_facts(name).map(|(version, _)| version.to_owned());
@@ -160,7 +177,7 @@ impl Maker {
             None => reconfigure::encode(&table, &hashes, timestamp, &limits)?,
         };
         let variants = Mutex::default();
-        Ok(Payload { hash: hashes.config.clone(), profile, table, hashes, timestamp, limits, bytes, variants })
+        Ok(Payload { version, hash: hashes.config.clone(), profile, table, hashes, timestamp, limits, bytes, variants })
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::fleet::{FleetTable, Identity};
 use crate::payload::{Payload, Payloads};
 use gwctl_link::{FrameReader, FrameWriter, LinkError, split};
+use gwctl_store::Store;
 use gwctl_websocket::Role;
 use gwctl_wire::Frame;
-use gwctl_wire::compat::Version;
+use gwctl_wire::compat::{SyncStatus, Version};
 use gwctl_wire::v1::CpLink;
 use gwctl_wire::v1::cp_link::{Command, Effect, Reason};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 pub(crate) struct Shared {
     pub(crate) payloads: Payloads,
     pub(crate) fleet: Arc<FleetTable>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) own_version: Version,
     /// Longest frame in bytes (`cluster_max_payload`).
     pub(crate) limit: usize,
@@ -40,6 +42,8 @@ struct Session<'a> {
     payload: Option<Arc<Payload>>,
     /// Why the newest payload was withheld, in words.
     detail: Option<String>,
+    /// A ping came. Before that Kong's table has no row of a node that is withheld the configuration.
+    pinged: bool,
 }
 
 /// Serves one upgraded connection to its end. Dropping the future ends the connection.
@@ -52,10 +56,10 @@ where
     let (writes, outbox) = mpsc::channel(2);
     let _reading = gwctl_lifecycle::spawn("link reader", gwctl_lifecycle::Phase::Stop, read(reader, events.clone()));
     let writing = gwctl_lifecycle::spawn("link writer", gwctl_lifecycle::Phase::Stop, write(writer, outbox, events));
-    let link = CpLink::new(std::time::Duration::ZERO, &identity.version, shared.own_version.clone());
+    let link = CpLink::new(std::time::Duration::ZERO, &identity.version, shared.own_version);
     let start = Instant::now();
     let mut session =
-        Session { shared, identity, link, start, writes, payloads: None, payload: None, detail: None };
+        Session { shared, identity, link, start, writes, payloads: None, payload: None, detail: None, pinged: false };
     let reason = session.run(&mut inbox).await;
     tracing::info!(node = identity.id, address = identity.ip, %reason, "data plane disconnected");
     drop(session);
@@ -88,22 +92,19 @@ impl Session<'_> {
     fn take(&mut self, event: Event) {
         let now = self.now();
         match event {
-            Event::Frame(frame) => self.link.handle_frame(now, frame),
+            Event::Frame(frame) => {
+                self.pinged |= matches!(frame, Frame::Ping(_));
+                self.link.handle_frame(now, frame);
+            }
             Event::Written => self.link.handle_command(now, Command::Written),
             Event::Lost(words) => self.link.handle_lost(now, Reason::PeerLost(words)),
         }
     }
 
-    fn offer(&mut self, payload: Option<Arc<Payload>>) {
-        let command = match payload {
-            Some(payload) => {
-                let profile = payload.profile.clone();
-                self.payload = Some(payload);
-                Command::Payload(profile)
-            }
-            None => Command::NoPayload,
-        };
-        self.link.handle_command(self.now(), command);
+    fn offer(&mut self, payload: Arc<Payload>) {
+        let profile = payload.profile.clone();
+        self.payload = Some(payload);
+        self.link.handle_command(self.now(), Command::Payload(profile));
     }
 
     /// Runs one effect; a reason ends the session.
@@ -120,16 +121,17 @@ impl Session<'_> {
                 let mut payloads = self.shared.payloads.subscribe();
                 let first = payloads.borrow_and_update().clone();
                 self.payloads = Some(payloads);
-                self.offer(first);
+                // A node that joins is sent what the store holds now, not what was sent to others before.
+                if let Some(first) = self.shared.payloads.at_version(first, self.shared.store.version()) {
+                    self.offer(first);
+                }
             }
             Effect::Send(frame) => self.write(frame).await,
             Effect::Push => self.push().await,
             Effect::Record(record) => {
-                let detail = match record.sync_status {
-                    gwctl_wire::compat::SyncStatus::Normal => None,
-                    _ => self.detail.clone(),
-                };
-                self.shared.fleet.record(&self.identity.id, &record, detail);
+                let detail = (record.sync_status != SyncStatus::Normal).then(|| self.detail.clone()).flatten();
+                let listed = self.pinged || record.sync_status == SyncStatus::KongVersionIncompatible;
+                self.shared.fleet.record(&self.identity.id, &record, detail, listed);
             }
             Effect::Withhold(verdict) => {
                 tracing::warn!(node = self.identity.id, %verdict, "configuration withheld from data plane");
@@ -166,12 +168,14 @@ impl Session<'_> {
     }
 }
 
-/// The next payload; waits for ever while none was asked for. None only when the maker has ended.
-async fn next_payload(payloads: &mut Option<watch::Receiver<Option<Arc<Payload>>>>) -> Option<Arc<Payload>> {
-    if let Some(payloads) = payloads
-        && payloads.changed().await.is_ok()
-    {
-        return payloads.borrow_and_update().clone();
+/// The next payload; waits for ever while none was asked for.
+async fn next_payload(payloads: &mut Option<watch::Receiver<Option<Arc<Payload>>>>) -> Arc<Payload> {
+    if let Some(payloads) = payloads {
+        while payloads.changed().await.is_ok() {
+            if let Some(payload) = payloads.borrow_and_update().clone() {
+                return payload;
+            }
+        }
     }
     std::future::pending().await
 }
@@ -197,7 +201,11 @@ async fn read<S: AsyncRead>(mut reader: FrameReader<S>, events: mpsc::Sender<Eve
     }
 }
 
-async fn write<S: AsyncWrite>(mut writer: FrameWriter<S>, mut frames: mpsc::Receiver<Frame>, events: mpsc::Sender<Event>) {
+async fn write<S: AsyncWrite>(
+    mut writer: FrameWriter<S>,
+    mut frames: mpsc::Receiver<Frame>,
+    events: mpsc::Sender<Event>,
+) {
     while let Some(frame) = frames.recv().await {
         let closing = frame == Frame::Close;
         let event = match writer.send(&frame).await {

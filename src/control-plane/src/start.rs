@@ -111,13 +111,15 @@ pub async fn start_cluster(
     let limit = conf.cluster.max_payload;
     let payloads = Payloads::new();
     let own_version = Version::parse(OWN_VERSION).ok_or_else(|| StartError::Bug("own version".to_owned()))?;
-    let shared = Arc::new(Shared { payloads: payloads.clone(), fleet: fleet.clone(), own_version, limit });
+    let shared =
+        Arc::new(Shared { payloads: payloads.clone(), fleet: fleet.clone(), store: store.clone(), own_version, limit });
     let acceptor = TlsAcceptor::from(peers.server_config()?);
     for listen in &conf.cluster_listen {
         let address = listen.address;
         let socket = TcpListener::bind(address).await.map_err(|source| StartError::Bind { address, source })?;
         tracing::info!(%address, "cluster listener");
-        let listener = ClusterListener { socket, acceptor: acceptor.clone(), peers: peers.clone(), shared: shared.clone() };
+        let listener =
+            ClusterListener { socket, acceptor: acceptor.clone(), peers: peers.clone(), shared: shared.clone() };
         tasks.add(listener::start(listener, shutdown));
     }
     let maker = payload::Maker {

@@ -11,8 +11,8 @@ use gwctl_wire::v1::dp_link::Outcome;
 use gwctl_wire::v1::reconfigure::{Examined, Limits, Reconfigure, examine};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::RwLock;
 use std::sync::PoisonError;
+use std::sync::RwLock;
 use std::time::{Duration, Instant};
 
 /// A gateway with its cache and the hash of what is in force.
@@ -75,8 +75,7 @@ impl Configured {
         let began = Instant::now();
         let loaded = self.verify(Value::Object(change.config_table))?;
         let verified = began.elapsed();
-        let records: BTreeMap<_, _> =
-            loaded.tables.into_iter().map(|table| (table.entity, table.records)).collect();
+        let records: BTreeMap<_, _> = loaded.tables.into_iter().map(|table| (table.entity, table.records)).collect();
         let prepared = self.gateway.prepare(|entity| records.get(entity).cloned().unwrap_or_default())?;
         let built = prepared.took;
         let hash = change.config_hash;

@@ -55,7 +55,7 @@ impl Gateway {
         for delta in deltas.into_iter().filter(|delta| Tables::ENTITIES.contains(&delta.entity.as_str())) {
             match &delta.new {
                 Some(record) => problems.extend(tables.put(&delta.entity, record).err()),
-                None => tables.remove(&delta.entity, &delta.id),
+                None => _ = tables.remove(&delta.entity, &delta.id),
             }
         }
         if !problems.is_empty() {

@@ -95,12 +95,8 @@ impl DataPlane {
         let hash = self.configured.hash().unwrap_or_else(ConfigHash::zero);
         let settings =
             Settings { control_planes: control_planes.len(), basic_info: basic_info(options), hash, seed: seed() };
-        let link = LinkOptions {
-            control_planes,
-            settings,
-            apply: self.configured.clone(),
-            connected: self.connected.clone(),
-        };
+        let link =
+            LinkOptions { control_planes, settings, apply: self.configured.clone(), connected: self.connected.clone() };
         Ok(spawn("link to the control plane", Phase::Stop, link::run(link, shutdown.clone())))
     }
 }
@@ -122,10 +118,8 @@ fn dials(options: &DataPlaneOptions<'_>) -> Result<Vec<DialOptions>, StartError>
         .map(|(place, pem)| Source { setting: "lua_ssl_trusted_certificate", place, pem })
         .collect();
     let roots = read_roots(&trusted)?;
-    let target = format!(
-        "/v1/outlet?node_id={}&node_hostname={}&node_version={OWN_VERSION}",
-        options.node_id, options.hostname
-    );
+    let target =
+        format!("/v1/outlet?node_id={}&node_hostname={}&node_version={OWN_VERSION}", options.node_id, options.hostname);
     let addresses = conf.cluster.control_plane.split(',').map(str::trim).filter(|address| !address.is_empty());
     addresses
         .map(|address| {

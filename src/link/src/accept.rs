@@ -60,11 +60,13 @@ impl Accepted {
         let _ = tokio::time::timeout(crate::STEP_LIMIT, self.stream.shutdown()).await;
     }
 
-    /// Answers 101; gives the stream and the bytes that came behind the head. `key` is the client's.
+    /// Answers 101, echoing an offered subprotocol as Kong does; gives the stream and the bytes that came behind the head. `key` is the client's.
     pub async fn upgrade(mut self, key: &str) -> Result<(TlsStream<TcpStream>, Vec<u8>), LinkError> {
+        let subprotocol = self.request.header("sec-websocket-protocol");
+        let subprotocol = subprotocol.map(|name| format!("Sec-WebSocket-Protocol: {name}\r\n")).unwrap_or_default();
         let answer = format!(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Accept: {}\r\n\r\n",
+             Sec-WebSocket-Accept: {}\r\n{subprotocol}\r\n",
             accept_key(key)
         );
         within("the upgrade answer", async {

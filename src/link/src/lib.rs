@@ -57,9 +57,6 @@ fn status_hint(status: u16) -> &'static str {
     }
 }
 
-async fn within<T>(
-    step: &'static str,
-    future: impl Future<Output = Result<T, LinkError>>,
-) -> Result<T, LinkError> {
+async fn within<T>(step: &'static str, future: impl Future<Output = Result<T, LinkError>>) -> Result<T, LinkError> {
     tokio::time::timeout(STEP_LIMIT, future).await.unwrap_or(Err(LinkError::Slow { step }))
 }

@@ -1,0 +1,257 @@
+//! `gwctl quickstart`: a whole cluster with traffic in one terminal, as real processes on free ports of loopback.
+
+mod children;
+mod traffic;
+pub mod upstream;
+
+use crate::cli::QuickstartArgs;
+use crate::failure::Failure;
+use children::{Children, free_ports};
+use gwctl_entities::fleet::Fleet;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::{Instant, sleep, timeout};
+
+/// The configuration that is applied.
+const TEMPLATE: &str = include_str!("../../../templates/quickstart.yaml");
+
+/// Longest wait for one step of the start.
+const STEP_LIMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(100);
+
+/// Addresses of the parts of the cluster.
+struct Places {
+    dir: PathBuf,
+    admin: String,
+    proxies: [String; 2],
+}
+
+pub fn run(args: &QuickstartArgs) -> Result<ExitCode, Failure> {
+    let dir = folder(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::because("cannot start the runtime", &error))?;
+    runtime.block_on(async {
+        let mut children = Children::new(&dir);
+        let outcome = tokio::select! {
+            outcome = session(args, &dir, &mut children) => outcome,
+            () = interrupted() => Ok(()),
+        };
+        children.stop().await;
+        outcome?;
+        eprintln!("stopped; the cluster's files stay in {}", dir.display());
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The folder given, or a fresh one below the user's state folder.
+fn folder(args: &QuickstartArgs) -> Result<PathBuf, Failure> {
+    let dir = args.dir.clone().unwrap_or_else(|| {
+        let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+        let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+        let base = state.or(home).unwrap_or_else(std::env::temp_dir);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        base.join("gwctl").join(format!("quickstart-{now}-{}", std::process::id()))
+    });
+    std::fs::create_dir_all(&dir).map_err(|error| {
+        Failure::because(format!("cannot make the folder {}", dir.display()), &error)
+            .hint("give a folder that can be written with --dir")
+    })?;
+    std::path::absolute(&dir)
+        .map_err(|error| Failure::because(format!("cannot use the folder {}", dir.display()), &error))
+}
+
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
+        (Ok(mut interrupt), Ok(mut terminate)) => {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        _ => std::future::pending().await,
+    }
+}
+
+async fn session(args: &QuickstartArgs, dir: &Path, children: &mut Children) -> Result<(), Failure> {
+    let started = Instant::now();
+    let places = start(dir, children).await?;
+    traffic::send(&places.proxies).await?;
+    print_examples(&places);
+    let end = args.exit_after.map(|seconds| started + Duration::from_secs(seconds));
+    let shown = async {
+        if std::io::stdout().is_terminal() && args.exit_after.is_none() {
+            top(&places).await
+        } else {
+            status_lines(&places, children).await
+        }
+    };
+    match end {
+        Some(end) => tokio::time::timeout_at(end, shown).await.unwrap_or(Ok(())),
+        None => shown.await,
+    }
+}
+
+async fn start(dir: &Path, children: &mut Children) -> Result<Places, Failure> {
+    certificate(dir)?;
+    let [echo_a, echo_b, admin, cluster, cp_status, proxy_1, status_1, proxy_2, status_2] = free_ports()?;
+    let at = |port: u16| format!("127.0.0.1:{port}");
+    step("starting a demo upstream with two addresses");
+    children.spawn("upstream", &["demo-upstream", &at(echo_a), &at(echo_b)])?;
+    step("starting the control plane");
+    let (crt, key) = (dir.join("cluster.crt"), dir.join("cluster.key"));
+    let pair = [format!("cluster_cert={}", crt.display()), format!("cluster_cert_key={}", key.display())];
+    let settings = [
+        format!("admin_listen={}", at(admin)),
+        format!("cluster_listen={}", at(cluster)),
+        format!("status_listen={}", at(cp_status)),
+    ];
+    let prefix = dir.join("cp").display().to_string();
+    children.spawn("cp", &node(&["cp", "start"], &prefix, &[&pair[..], &settings].concat()))?;
+    let places =
+        Places { dir: dir.to_owned(), admin: format!("http://{}", at(admin)), proxies: [at(proxy_1), at(proxy_2)] };
+    wait_for(children, "the control plane", || reachable(format!("{}/status", places.admin))).await?;
+    for (name, proxy, status) in [("dp-1", proxy_1, status_1), ("dp-2", proxy_2, status_2)] {
+        step(&format!("starting data plane {name}"));
+        let settings = [
+            format!("proxy_listen={}", at(proxy)),
+            format!("status_listen={}", at(status)),
+            format!("cluster_dp_labels=name:{name}"),
+        ];
+        let prefix = dir.join(name).display().to_string();
+        children.spawn(name, &node(&["dp", "join", &at(cluster)], &prefix, &[&pair[..], &settings].concat()))?;
+    }
+    let file = dir.join("quickstart.yaml");
+    let text = TEMPLATE.replace("${ECHO_A}", &at(echo_a)).replace("${ECHO_B}", &at(echo_b));
+    std::fs::write(&file, text)
+        .map_err(|error| Failure::because(format!("cannot write {}", file.display()), &error))?;
+    step("applying quickstart.yaml");
+    children.run("apply", &["apply", "--yes", "--addr", &places.admin, "-f", &file.display().to_string()]).await?;
+    wait_for(children, "both data planes to have the configuration", || in_sync(&places.admin)).await?;
+    Ok(places)
+}
+
+fn node(command: &[&str], prefix: &str, settings: &[String]) -> Vec<String> {
+    let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+    words.extend(["--until-stdin-ends".to_owned(), "--prefix".to_owned(), prefix.to_owned()]);
+    words.extend(settings.iter().flat_map(|setting| ["--set".to_owned(), setting.clone()]));
+    words
+}
+
+fn certificate(dir: &Path) -> Result<(), Failure> {
+    let (crt, key) = (dir.join("cluster.crt"), dir.join("cluster.key"));
+    if crt.exists() && key.exists() {
+        step(&format!("using the cluster certificate {}", crt.display()));
+        return Ok(());
+    }
+    step(&format!("making the cluster certificate {}", crt.display()));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let pair = gwctl_certs::cluster_pair(now, gwctl_certs::CLUSTER_DAYS)
+        .map_err(|error| Failure::because("cannot make the cluster certificate", &error))?;
+    let written = std::fs::write(&crt, &pair.certificate).and_then(|()| children::write_secret(&key, &pair.key));
+    written
+        .map_err(|error| Failure::because(format!("cannot write the cluster certificate to {}", dir.display()), &error))
+}
+
+fn step(text: &str) {
+    eprintln!("==> {text}");
+}
+
+/// Polls until the check holds; fails when a child ends or the limit runs out.
+async fn wait_for<C: Future<Output = bool>>(
+    children: &mut Children,
+    what: &str,
+    mut check: impl FnMut() -> C,
+) -> Result<(), Failure> {
+    let until = Instant::now() + STEP_LIMIT;
+    while !check().await {
+        children.check()?;
+        if Instant::now() > until {
+            return Err(Failure::new(format!("waited {} s for {what}", STEP_LIMIT.as_secs()))
+                .hint(format!("the logs are in {}", children.folder().display())));
+        }
+        sleep(POLL).await;
+    }
+    Ok(())
+}
+
+async fn reachable(url: String) -> bool {
+    matches!(timeout(Duration::from_secs(2), reqwest::get(url)).await, Ok(Ok(answer)) if answer.status().is_success())
+}
+
+async fn fleet(admin: &str) -> Option<Fleet> {
+    let answer = timeout(Duration::from_secs(2), reqwest::get(format!("{admin}/gwctl/fleet"))).await.ok()?.ok()?;
+    answer.json().await.ok()
+}
+
+/// Both data planes are connected and report the control plane's hash of a configuration that has been applied.
+async fn in_sync(admin: &str) -> bool {
+    fleet(admin).await.is_some_and(|fleet| {
+        let current = fleet.items.iter().filter(|item| item.connected && item.applied_version == Some(fleet.version));
+        current.count() == 2
+    })
+}
+
+fn print_examples(places: &Places) {
+    let [one, two] = &places.proxies;
+    eprintln!(
+        "\nThe cluster runs. Try:\n\
+         \x20 curl -i http://{one}/orders -H 'apikey: alice-demo-key'\n\
+         \x20 curl -i http://{two}/orders/42 -H 'apikey: batch-demo-key'\n\
+         \x20 curl -i http://{one}/catalogue -H 'Host: shop.example' -H 'Origin: https://shop.example'\n\
+         \x20 curl -i http://{two}/catalogue -H 'X-Channel: beta'\n\
+         \x20 curl -i http://{one}/status-page\n\
+         \x20 curl -i http://{two}/maintenance\n\
+         \x20 curl -s {admin}/clustering/data-planes\n\
+         \x20 curl -i -X POST {admin}/services/catalogue/routes -d 'paths[]=/new'   # then: curl -i http://{one}/new\n\
+         \x20 gwctl top --addr {admin}\n\
+         Logs and data: {dir}\n",
+        admin = places.admin,
+        dir = places.dir.display()
+    );
+}
+
+async fn top(places: &Places) -> Result<(), Failure> {
+    let executable = children::executable()?;
+    let mut top = tokio::process::Command::new(executable)
+        .args(["top", "--addr", &places.admin])
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| Failure::because("cannot start gwctl top", &error))?;
+    let ended = top.wait().await.map_err(|error| Failure::because("gwctl top failed", &error))?;
+    if ended.success() { Ok(()) } else { Err(Failure::new(format!("gwctl top ended with {ended}"))) }
+}
+
+/// One line a second: how many data planes are in sync and what they answer.
+async fn status_lines(places: &Places, children: &mut Children) -> Result<(), Failure> {
+    let client = traffic::client()?;
+    loop {
+        children.check()?;
+        let mut answers = Vec::new();
+        for proxy in &places.proxies {
+            answers.push(traffic::one(&client, proxy).await);
+        }
+        match fleet(&places.admin).await {
+            Some(fleet) => {
+                let online = fleet.items.iter().filter(|item| item.connected).count();
+                let synced = fleet.items.iter().filter(|item| item.applied_version == Some(fleet.version)).count();
+                let hash: String = fleet.config_hash.unwrap_or_default().chars().take(8).collect();
+                println(&format!(
+                    "version {} hash {hash} online {online}/2 in sync {synced}/2 GET /orders {}",
+                    fleet.version,
+                    answers.join(" ")
+                ));
+            }
+            None => println(&format!("control plane does not answer; GET /orders {}", answers.join(" "))),
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn println(line: &str) {
+    use std::io::Write as _;
+    // A reader that closed the pipe has seen enough; the cluster goes on until its end.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}

@@ -1,0 +1,223 @@
+//! Nodes as real processes that never outlive the test.
+
+use crate::{Request, request, wait_until};
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use tempfile::TempDir;
+
+/// Free ports of loopback, let go together so that none is given twice.
+pub fn free_ports<const N: usize>() -> [u16; N] {
+    let sockets: Vec<TcpListener> = (0..N).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let mut ports = [0; N];
+    for (port, socket) in ports.iter_mut().zip(&sockets) {
+        *port = socket.local_addr().unwrap().port();
+    }
+    ports
+}
+
+/// What a node is started with.
+#[derive(Debug, Clone, Default)]
+pub struct NodeOptions {
+    /// Folder of the node; kept over restarts.
+    pub prefix: PathBuf,
+    /// Settings by their key in kong.conf.
+    pub settings: Vec<(String, String)>,
+}
+
+impl NodeOptions {
+    /// Sets a setting in place of any value it had.
+    pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+        self.settings.retain(|(name, _)| name != key);
+        self.settings.push((key.to_owned(), value.to_string()));
+        self
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        self.settings.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A running `gwctl start`. Dropping it kills the process.
+#[derive(Debug)]
+pub struct Node {
+    child: Child,
+    options: NodeOptions,
+    log: PathBuf,
+    executable: PathBuf,
+}
+
+impl Node {
+    /// Starts a node without waiting for anything.
+    pub fn spawn(executable: &Path, options: &NodeOptions) -> Self {
+        std::fs::create_dir_all(&options.prefix).unwrap();
+        let log = options.prefix.with_extension("log");
+        let out = File::options().create(true).append(true).open(&log).unwrap();
+        let variables = options.settings.iter().map(|(key, value)| (format!("KONG_{}", key.to_uppercase()), value));
+        let child = Command::new(executable)
+            .arg("start")
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("KONG_PREFIX", &options.prefix)
+            .envs(variables)
+            .stdin(Stdio::null())
+            .stdout(out.try_clone().unwrap())
+            .stderr(out)
+            .spawn()
+            .unwrap();
+        Self { child, options: options.clone(), log, executable: executable.to_owned() }
+    }
+
+    /// Starts a node and waits until its Admin API, or else its status listener, answers.
+    pub fn start(executable: &Path, options: &NodeOptions) -> Self {
+        let mut node = Self::spawn(executable, options);
+        let port = node.port("admin_listen").or_else(|| node.port("status_listen")).expect("a listener to ask");
+        let ask = Request { method: "GET", path: "/status", ..Request::default() };
+        wait_until("the node to answer", || {
+            if let Some(status) = node.child.try_wait().unwrap() {
+                panic!("the node ended with {status}:\n{}", node.log());
+            }
+            request(port, &ask).is_ok_and(|answer| answer.status == 200)
+        });
+        node
+    }
+
+    /// Port of a listener from the settings.
+    pub fn port(&self, key: &str) -> Option<u16> {
+        self.options.get(key)?.split([' ', ',']).next()?.rsplit(':').next()?.parse().ok()
+    }
+
+    /// Port of the Admin API.
+    pub fn admin(&self) -> u16 {
+        self.port("admin_listen").expect("admin_listen")
+    }
+
+    /// Port of the proxy.
+    pub fn proxy(&self) -> u16 {
+        self.port("proxy_listen").expect("proxy_listen")
+    }
+
+    /// Port of the status listener.
+    pub fn status(&self) -> u16 {
+        self.port("status_listen").expect("status_listen")
+    }
+
+    /// Process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything the node has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and the end it comes to.
+    pub fn stop(&mut self) -> ExitStatus {
+        let sent = Command::new("kill").args(["-TERM", &self.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let mut ended = None;
+        wait_until("the node to stop", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.expect("it ended")
+    }
+
+    /// Waits for an end the node comes to by itself.
+    pub fn ended(&mut self) -> ExitStatus {
+        let mut ended = None;
+        wait_until("the node to end", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.expect("it ended")
+    }
+
+    /// The same node again, after a kill or stop.
+    pub fn restart(&mut self) {
+        *self = Self::start(&self.executable.clone(), &self.options.clone());
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- log of {}\n{}", self.options.prefix.display(), self.log());
+        }
+    }
+}
+
+/// A folder with a cluster certificate, and the settings of nodes that use it.
+#[derive(Debug)]
+pub struct Cluster {
+    folder: TempDir,
+    executable: PathBuf,
+    cluster_port: u16,
+}
+
+impl Cluster {
+    /// A new folder; nothing runs yet.
+    pub fn new(executable: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        let pair = gwctl_certs::cluster_pair(now, 30).unwrap();
+        std::fs::write(folder.path().join("cluster.crt"), pair.certificate).unwrap();
+        std::fs::write(folder.path().join("cluster.key"), pair.key).unwrap();
+        let [cluster_port] = free_ports();
+        Self { folder, executable: executable.into(), cluster_port }
+    }
+
+    /// Path below the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The program under test.
+    pub fn executable(&self) -> &Path {
+        &self.executable
+    }
+
+    /// Port of the cluster listener.
+    pub fn cluster_port(&self) -> u16 {
+        self.cluster_port
+    }
+
+    /// Settings of a node of any role on ports of its own.
+    pub fn options(&self, name: &str, role: &str) -> NodeOptions {
+        let [admin, proxy, status] = free_ports();
+        let options = NodeOptions { prefix: self.path(name), settings: Vec::new() }
+            .set("role", role)
+            .set("status_listen", format!("127.0.0.1:{status}"))
+            .set("nginx_worker_processes", 1);
+        let options = match role {
+            "data_plane" => options,
+            _ => options.set("admin_listen", format!("127.0.0.1:{admin}")),
+        };
+        let options = match role {
+            "control_plane" => options.set("cluster_listen", format!("127.0.0.1:{}", self.cluster_port)),
+            _ => options.set("proxy_listen", format!("127.0.0.1:{proxy}")),
+        };
+        match role {
+            "traditional" => options,
+            _ => options
+                .set("cluster_cert", self.path("cluster.crt").display())
+                .set("cluster_cert_key", self.path("cluster.key").display())
+                .set("cluster_control_plane", format!("127.0.0.1:{}", self.cluster_port)),
+        }
+    }
+
+    /// Starts a node.
+    pub fn start(&self, options: &NodeOptions) -> Node {
+        Node::start(&self.executable, options)
+    }
+}

@@ -1,0 +1,75 @@
+//! What must not be let in, and how it is told.
+
+use super::{Fleet, GWCTL};
+use gwctl_testkit::{Cluster, Node, get, post, wait_until};
+use serde_json::json;
+
+#[test]
+fn a_data_plane_with_another_certificate_is_refused() {
+    let fleet = Fleet::start(0);
+    let stranger = Cluster::new(GWCTL);
+    let options = fleet
+        .cluster
+        .options("stranger", "data_plane")
+        .set("cluster_cert", stranger.path("cluster.crt").display())
+        .set("cluster_cert_key", stranger.path("cluster.key").display());
+    let dp = fleet.cluster.start(&options);
+    wait_until("the refusal to be logged by the data plane", || dp.log().contains("no connection to control plane"));
+    assert!(fleet.rows().is_empty());
+    assert_eq!(get(dp.status(), "/status/ready").status, 503);
+}
+
+#[test]
+fn a_data_plane_without_a_configured_plugin_is_sent_nothing_and_the_status_says_so() {
+    let fleet = Fleet::start(0);
+    fleet.route("/plugged");
+    assert_eq!(post(fleet.cp.admin(), "/plugins", &json!({"name": "cors"})).status, 201);
+    let poor = fleet.cluster.options("poor", "data_plane").set("plugins", "key-auth");
+    let dp = fleet.cluster.start(&poor);
+    wait_until("the status to say so", || {
+        fleet.rows().first().is_some_and(|row| row["sync_status"] == "plugin_set_incompatible")
+    });
+    let shown = fleet.fleet();
+    assert!(shown["items"][0]["sync_detail"].as_str().unwrap().contains("cors"), "{shown}");
+    assert_eq!(get(dp.status(), "/status/ready").status, 503, "it has no configuration");
+}
+
+#[test]
+fn all_mistakes_of_the_settings_are_reported_at_once() {
+    let cluster = Cluster::new(GWCTL);
+    let options = cluster
+        .options("wrong", "data_plane")
+        .set("database", "postgres")
+        .set("cluster_mtls", "sometimes")
+        .set("cluster_max_payload", "1");
+    let mut node = Node::spawn(cluster.executable(), &options);
+    assert_eq!(node.ended().code(), Some(1));
+    let log = node.log();
+    for expected in ["KONG_CLUSTER_MTLS", "sometimes", "cluster_max_payload", "database"] {
+        assert!(log.contains(expected), "{expected} is missing in:\n{log}");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named_with_its_setting_and_what_to_do() {
+    let cluster = Cluster::new(GWCTL);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for setting in ["admin_listen", "proxy_listen", "status_listen"] {
+        let mut node =
+            Node::spawn(cluster.executable(), &cluster.options(setting, "traditional").set(setting, &address));
+        assert_eq!(node.ended().code(), Some(1));
+        let log = node.log();
+        assert!(log.contains(&address) && log.contains("ss -ltnp"), "{setting}:\n{log}");
+        assert!(!log.contains("panicked"), "{log}");
+    }
+}
+
+#[test]
+fn two_nodes_cannot_share_a_folder() {
+    let cluster = Cluster::new(GWCTL);
+    let _first = cluster.start(&cluster.options("same", "traditional"));
+    let mut second = Node::spawn(cluster.executable(), &cluster.options("same", "traditional"));
+    assert_eq!(second.ended().code(), Some(1));
+    assert!(second.log().contains("store"), "{}", second.log());
+}
