@@ -12,10 +12,11 @@ const GWCTL: &str = env!("CARGO_BIN_EXE_gwctl");
 
 /// A control plane and data planes, all connected and serving the same hash.
 struct Fleet {
-    cluster: Cluster,
+    // Dropped in this order: nodes show their logs before the folder goes.
     cp: Node,
     dps: Vec<Node>,
     upstream: Upstream,
+    cluster: Cluster,
 }
 
 impl Fleet {
@@ -25,7 +26,7 @@ impl Fleet {
         let dps = (0..data_planes)
             .map(|number| cluster.start(&cluster.options(&format!("dp-{number}"), "data_plane")))
             .collect();
-        let fleet = Self { cluster, cp, dps, upstream: Upstream::start() };
+        let fleet = Self { cp, dps, upstream: Upstream::start(), cluster };
         let service = json!({"name": "echo", "host": "127.0.0.1", "port": fleet.upstream.port});
         assert_eq!(post(fleet.cp.admin(), "/services", &service).status, 201);
         fleet
