@@ -1,8 +1,15 @@
 //! The table of native plugins: a new one is a file in this folder and a line here.
 
 use crate::{Plugin, PluginError, PluginFacts, PluginHost};
-use gwctl_entities::Record;
+use gwctl_entities::{Record, view};
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
+
+mod arguments;
+#[cfg(test)]
+mod fixtures;
+mod identity;
+mod key_auth;
 
 /// What building a plugin gives.
 pub type Built = Result<Arc<dyn Plugin>, PluginError>;
@@ -19,9 +26,17 @@ pub struct Native {
     pub build: fn(&Record, &PluginFacts) -> Built,
 }
 
+/// By priority.
+static NATIVES: &[Native] = &[key_auth::NATIVE];
+
 /// All native plugins.
 pub fn natives() -> &'static [Native] {
-    &[]
+    NATIVES
+}
+
+/// Reads the settings of a plugin into its own type, once, when it is built.
+fn settings<T: DeserializeOwned>(config: &Record) -> Result<T, PluginError> {
+    view::from_record(config).map_err(|error| PluginError(format!("cannot read its config: {error}")))
 }
 
 /// The native table as a host.

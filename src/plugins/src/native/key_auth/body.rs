@@ -1,0 +1,148 @@
+//! Named values of a request body.
+
+use crate::native::arguments::{self, Found};
+use crate::{Body, Request};
+use bytes::Bytes;
+use gwctl_entities::{Map, Value};
+use http::header::CONTENT_TYPE;
+
+/// A request body with named values, by its content type.
+pub(super) enum Form {
+    /// Another type, malformed, or not in memory.
+    Unreadable,
+    /// `application/x-www-form-urlencoded`.
+    Arguments(String),
+    /// `application/json`, an object.
+    Json(Map<String, Value>),
+    /// `multipart/form-data`.
+    Parts { body: Bytes, parts: Vec<Part> },
+}
+
+/// One part of a multipart body, as places in it.
+pub(super) struct Part {
+    name: String,
+    value: (usize, usize),
+    /// From its delimiter to the next one.
+    whole: (usize, usize),
+}
+
+impl Form {
+    /// Reads the body as far as it is in memory.
+    pub(super) fn read(request: &Request) -> Form {
+        let Body::Buffered(body) = &request.body else { return Form::Unreadable };
+        let Some(content_type) = request.header(CONTENT_TYPE) else { return Form::Unreadable };
+        let media_type = content_type.split(';').next().unwrap_or_default().to_ascii_lowercase();
+        // Kong looks at the beginning only, so `application/json-patch+json` counts as JSON.
+        let form = if media_type.starts_with("application/x-www-form-urlencoded") {
+            std::str::from_utf8(body).ok().map(|text| Form::Arguments(text.to_owned()))
+        } else if media_type.starts_with("application/json") {
+            serde_json::from_slice(body).ok().map(Form::Json)
+        } else if media_type.starts_with("multipart/form-data") {
+            boundary(content_type).map(|boundary| Form::Parts { body: body.clone(), parts: parts(body, boundary) })
+        } else {
+            None
+        };
+        form.unwrap_or(Form::Unreadable)
+    }
+
+    /// What the body holds under a name.
+    pub(super) fn find(&self, name: &str) -> Found {
+        match self {
+            Self::Unreadable => Found::Absent,
+            Self::Arguments(text) => arguments::find(text, name),
+            Self::Json(object) => match object.get(name) {
+                None => Found::Absent,
+                Some(Value::String(text)) => Found::Text(Bytes::copy_from_slice(text.as_bytes())),
+                Some(Value::Array(_) | Value::Object(_)) => Found::Many,
+                Some(Value::Null | Value::Bool(_) | Value::Number(_)) => Found::Other,
+            },
+            Self::Parts { body, parts } => {
+                let mut named = parts.iter().filter(|part| part.name == name);
+                match (named.next(), named.next()) {
+                    (None, _) => Found::Absent,
+                    (Some(part), None) => Found::Text(body.slice(part.value.0..part.value.1)),
+                    _ => Found::Many,
+                }
+            }
+        }
+    }
+
+    /// The body without a name, the rest kept; None when there is nothing to take out.
+    pub(super) fn without(self, name: &str) -> Option<Bytes> {
+        match self {
+            Self::Unreadable => None,
+            Self::Arguments(text) => arguments::without(&text, name).map(Bytes::from),
+            Self::Json(mut object) => {
+                object.remove(name)?;
+                Some(Value::Object(object).to_string().into())
+            }
+            Self::Parts { body, parts } => {
+                let mut left = Vec::with_capacity(body.len());
+                let mut from = 0;
+                for part in parts.iter().filter(|part| part.name == name) {
+                    left.extend_from_slice(&body[from..part.whole.0]);
+                    from = part.whole.1;
+                }
+                left.extend_from_slice(&body[from..]);
+                (from > 0).then(|| left.into())
+            }
+        }
+    }
+}
+
+fn boundary(content_type: &str) -> Option<&str> {
+    let at = content_type.to_ascii_lowercase().find("boundary=")? + "boundary=".len();
+    let rest = &content_type[at..];
+    let value = match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => rest.split(';').next().map(str::trim),
+    };
+    value.filter(|value| !value.is_empty())
+}
+
+fn position(body: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
+    body.get(from..)?.windows(needle.len()).position(|window| window == needle).map(|at| from + at)
+}
+
+/// The delimiters that stand at the beginning of a line.
+fn delimiters(body: &[u8], delimiter: &[u8]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(at) = position(body, from, delimiter) {
+        if at == 0 || body[at - 1] == b'\n' {
+            found.push(at);
+        }
+        from = at + delimiter.len();
+    }
+    found
+}
+
+/// The parts that have a name. What follows the last delimiter is no part.
+fn parts(body: &[u8], boundary: &str) -> Vec<Part> {
+    let delimiter = format!("--{boundary}");
+    let places = delimiters(body, delimiter.as_bytes());
+    let between = places.windows(2).map(|pair| (pair[0], pair[1]));
+    between.filter_map(|(begin, end)| part(body, begin, begin + delimiter.len(), end)).collect()
+}
+
+fn part(body: &[u8], begin: usize, head: usize, end: usize) -> Option<Part> {
+    let inner = &body[..end];
+    let (head_end, value) = match position(inner, head, b"\r\n\r\n") {
+        Some(at) => (at, at + 4),
+        None => position(inner, head, b"\n\n").map(|at| (at, at + 2))?,
+    };
+    let name = std::str::from_utf8(&body[head..head_end]).ok()?.lines().find_map(part_name)?;
+    let text = &body[value..end];
+    let text = text.strip_suffix(b"\r\n").or_else(|| text.strip_suffix(b"\n")).unwrap_or(text);
+    Some(Part { name, value: (value, value + text.len()), whole: (begin, end) })
+}
+
+/// Name in a line `Content-Disposition: form-data; name="x"`.
+fn part_name(line: &str) -> Option<String> {
+    let (header, value) = line.split_once(':')?;
+    if !header.trim().eq_ignore_ascii_case("content-disposition") {
+        return None;
+    }
+    let parameter = value.split(';').map(str::trim).find_map(|parameter| parameter.strip_prefix("name="))?;
+    Some(parameter.trim_matches('"').to_owned())
+}
