@@ -6,7 +6,7 @@ use crate::phases::upgrades;
 use crate::worker::Worker;
 use gwctl_plugins::{Body, Client, Context, Exit, Request, Run, Scheme, Times};
 use gwctl_router::check_target;
-use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
+use http::header::{CONNECTION, COOKIE, HOST, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{StatusCode, Version};
 use http_body::Body as _;
@@ -88,14 +88,14 @@ fn refusal(head: &http::request::Parts, body: &Incoming, options: &ProxyOptions)
     let headers = &head.headers;
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     let hosts = headers.get_all(HOST).iter().count();
+    let odd_method = !head.method.as_str().bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'));
     let misses_host = hosts > 1 || (hosts == 0 && head.version == Version::HTTP_11);
-    let framed_twice = headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
     let too_long = |length: u64| options.client_max_body_size != 0 && length > options.client_max_body_size;
     let (status, message) = if target.len() > options.max_target_size {
         (StatusCode::URI_TOO_LONG, "URI too long")
     } else if size > options.max_head_size {
         (StatusCode::BAD_REQUEST, "Request header or cookie too large")
-    } else if misses_host || framed_twice || check_target(target.as_bytes()).is_err() {
+    } else if odd_method || misses_host || check_target(target.as_bytes()).is_err() {
         (StatusCode::BAD_REQUEST, "Bad request")
     } else if body.size_hint().exact().is_some_and(too_long) {
         (StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")
@@ -106,13 +106,14 @@ fn refusal(head: &http::request::Parts, body: &Incoming, options: &ProxyOptions)
     Some(Exit::fault(status, message).with_header(CONNECTION, HeaderValue::from_static("close")))
 }
 
-/// Lower case, without port.
+/// Lower case, without port and without the dot of a full name.
 fn host_name(host: &str) -> String {
     let end = match host.rfind(']') {
         Some(bracket) => bracket + 1,
         None => host.rfind(':').unwrap_or(host.len()),
     };
-    host[..end].to_ascii_lowercase()
+    let name = &host[..end];
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
 fn client(origin: &Origin, headers: &HeaderMap, options: &ProxyOptions) -> Client {

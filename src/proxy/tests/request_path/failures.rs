@@ -1,6 +1,7 @@
 //! Upstreams that fail.
 
 use crate::stage::{Stage, Upstream, receive, to};
+use gwctl_proxy::ProxyOptions;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -173,4 +174,45 @@ async fn a_client_that_leaves_frees_the_upstream() {
     client.read_exact(&mut some).await.unwrap();
     drop(client);
     assert!(tokio::time::timeout(crate::stage::PATIENCE, gone).await.unwrap().unwrap());
+}
+
+#[tokio::test]
+async fn a_client_that_stops_in_the_middle_of_its_body_is_told_408() {
+    let upstream = Upstream::echo().await;
+    let options = ProxyOptions { client_timeout: std::time::Duration::from_millis(50), ..Default::default() };
+    let stage = Stage::with(to(upstream.address, json!({})), options, Vec::new());
+    let reply = stage.raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf").await;
+    assert_eq!(reply.status(), 408);
+}
+
+#[tokio::test]
+async fn a_client_that_never_ends_its_head_is_cut_off() {
+    let options = ProxyOptions { header_timeout: std::time::Duration::from_millis(50), ..Default::default() };
+    let stage = Stage::with(json!({}), options, Vec::new());
+    assert!(matches!(stage.raw("GET / HTTP/1.1\r\nHost: a\r\nX").await.status(), 0 | 408));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_in_the_middle_of_its_body_ends_the_upstream_request() {
+    let (told, gone) = tokio::sync::oneshot::channel();
+    let told = Arc::new(std::sync::Mutex::new(Some(told)));
+    let upstream = Upstream::new(move |mut stream, _| {
+        let told = told.clone();
+        async move {
+            let complete = receive(&mut stream).await.is_some();
+            if let Some(told) = told.lock().unwrap().take() {
+                told.send(complete).unwrap();
+            }
+        }
+    })
+    .await;
+    let stage = Stage::new(to(upstream.address, json!({})));
+    let mut client = tokio::net::TcpStream::connect(stage.address).await.unwrap();
+    client.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nsome").await.unwrap();
+    while upstream.connections() == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(client);
+    let complete = tokio::time::timeout(crate::stage::PATIENCE, gone).await.unwrap().unwrap();
+    assert!(!complete, "the upstream must not take half a body for a whole one");
 }

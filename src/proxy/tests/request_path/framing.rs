@@ -67,12 +67,13 @@ async fn a_broken_chunk_ends_the_request_and_the_connection() {
 }
 
 #[tokio::test]
-async fn a_missing_or_malformed_host_is_refused() {
+async fn a_missing_host_and_an_odd_method_are_refused() {
     let (_upstream, stage) = echo_stage(ProxyOptions::default()).await;
     let reply = stage.raw("GET / HTTP/1.1\r\nConnection: close\r\n\r\n").await;
     assert_eq!(reply.status(), 400);
     assert_eq!(reply.header("content-type").unwrap(), "text/plain; charset=utf-8");
     assert!(reply.text().starts_with("Bad request\nrequest_id: "), "{}", reply.text());
+    assert_eq!(stage.raw("get / HTTP/1.1\r\nHost: a\r\n\r\n").await.status(), 400);
     assert_eq!(stage.raw("GET / HTTP/1.0\r\n\r\n").await.status(), 200);
 }
 

@@ -5,5 +5,6 @@ mod failures;
 mod forwarding;
 mod framing;
 mod lifecycle;
+mod plugins;
 mod secure;
 mod stage;
