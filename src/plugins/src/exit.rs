@@ -143,8 +143,8 @@ impl PageFormat {
             Self::Html => {
                 let message = escape(message);
                 format!(
-                    "<!doctype html>\n<html>\n  <head>\n    <meta charset=\"utf-8\">\n    <title>{message}</title>\n  \
-                     </head>\n  <body>\n    <h1>{message}</h1>\n    <p>request_id: {request_id}</p>\n  </body>\n</html>\n"
+                    "<!doctype html>\n<html>\n  <head>\n    <meta charset=\"utf-8\">\n    <title>Error</title>\n  </head>\n  \
+                     <body>\n    <h1>Error</h1>\n    <p>{message}.</p>\n    <p>request_id: {request_id}</p>\n  </body>\n</html>\n"
                 )
             }
             Self::Plain => format!("{message}\nrequest_id: {request_id}\n"),

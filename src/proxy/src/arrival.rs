@@ -17,6 +17,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// Host of requests without one (HTTP/1.0): the name of Kong's server block.
+const UNNAMED: &str = "kong";
+
 /// What is known of a client connection.
 pub(crate) struct Origin {
     pub(crate) peer: SocketAddr,
@@ -45,7 +48,7 @@ impl Arrival {
         let snapshot = worker.snapshots.load();
         let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
         let request = Request {
-            host: host_name(host.unwrap_or_default()),
+            host: host.map_or_else(|| UNNAMED.to_owned(), host_name),
             method: head.method,
             uri: head.uri.into_parts().path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/")),
             version: head.version,

@@ -20,6 +20,7 @@ mod flight;
 mod forward;
 mod listen;
 pub mod options;
+mod patience;
 mod phases;
 mod proxy;
 mod respond;

@@ -148,7 +148,9 @@ fn redirect(status: u16, host: &str, target: &str) -> Exit {
     let page = format!(
         "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{title}</h1></center>\r\n</body>\r\n</html>\r\n"
     );
-    let mut exit = Exit::bytes(status, "text/html", page);
+    // nginx makes the pages of 301 and 302 itself, Kong those of the others.
+    let kind = if matches!(status.as_u16(), 301 | 302) { "text/html" } else { "text/html; charset=UTF-8" };
+    let mut exit = Exit::bytes(status, kind, page);
     if let Ok(location) = HeaderValue::from_str(&Match::https_location(host, target)) {
         exit.headers.insert(LOCATION, location);
     }

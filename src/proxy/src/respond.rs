@@ -75,6 +75,9 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
             if added.via {
                 append_via(headers, version);
             }
+            if added.server && !headers.contains_key(SERVER) {
+                headers.insert(SERVER, HeaderValue::from_static(SERVER_NAME));
+            }
         }
         None => {
             if added.response_latency {

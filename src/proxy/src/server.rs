@@ -1,6 +1,7 @@
 //! Client connections over hyper's server codec.
 
 use crate::arrival::{Arrival, Origin};
+use crate::patience::Patient;
 use crate::phases::serve;
 use crate::worker::{Stopping, Worker};
 use gwctl_plugins::Scheme;
@@ -58,8 +59,10 @@ impl Worker {
         let mut origin = Origin { peer, port: entrance.port, scheme: Scheme::Http, server_name: None, trusted };
         let Some(tls) = entrance.tls else {
             let http2 = entrance.http2 && self.in_time(starts_as_http2(&stream)).await?;
+            let stream = Patient::new(stream, self.options.client_timeout);
             return self.speak(TokioIo::new(stream), origin, http2, stopping).await;
         };
+        let stream = Patient::new(stream, self.options.client_timeout);
         let stream = self.in_time(tls.accept(stream)).await?;
         let (_, session) = stream.get_ref();
         let http2 = session.alpn_protocol() == Some(b"h2");

@@ -216,3 +216,27 @@ async fn a_client_that_leaves_in_the_middle_of_its_body_ends_the_upstream_reques
     let complete = tokio::time::timeout(crate::stage::PATIENCE, gone).await.unwrap().unwrap();
     assert!(!complete, "the upstream must not take half a body for a whole one");
 }
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_frees_the_upstream() {
+    let (told, gone) = tokio::sync::oneshot::channel();
+    let told = Arc::new(std::sync::Mutex::new(Some(told)));
+    let upstream = Upstream::new(move |mut stream, _| {
+        let told = told.clone();
+        async move {
+            receive(&mut stream).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n").await.unwrap();
+            let block = vec![0; 1 << 20];
+            while stream.write_all(&block).await.is_ok() {}
+            if let Some(told) = told.lock().unwrap().take() {
+                told.send(()).unwrap();
+            }
+        }
+    })
+    .await;
+    let options = ProxyOptions { client_timeout: std::time::Duration::from_millis(50), ..Default::default() };
+    let stage = Stage::with(to(upstream.address, json!({})), options, Vec::new());
+    let mut client = tokio::net::TcpStream::connect(stage.address).await.unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    tokio::time::timeout(crate::stage::PATIENCE, gone).await.unwrap().unwrap();
+}
