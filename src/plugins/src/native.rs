@@ -10,6 +10,7 @@ mod arguments;
 mod fixtures;
 mod identity;
 mod key_auth;
+mod rate_limiting;
 
 /// What building a plugin gives.
 pub type Built = Result<Arc<dyn Plugin>, PluginError>;
@@ -27,7 +28,7 @@ pub struct Native {
 }
 
 /// By priority.
-static NATIVES: &[Native] = &[key_auth::NATIVE];
+static NATIVES: &[Native] = &[key_auth::NATIVE, rate_limiting::NATIVE];
 
 /// All native plugins.
 pub fn natives() -> &'static [Native] {

@@ -3,12 +3,12 @@
 
 use super::Natives;
 use crate::{
-    Body, Context, Directory, DirectoryError, Exit, Node, Plugin, PluginError, PluginFacts, PluginHost, Scheme, Step,
-    Upstream,
+    Body, Context, Directory, DirectoryError, Exit, Node, Plugin, PluginError, PluginFacts, PluginHost, Response,
+    Scheme, Source, Step, Upstream,
 };
 use gwctl_entities::{Record, Value};
-use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -134,4 +134,16 @@ pub(super) fn access(plugin: &dyn Plugin, context: &mut Context) -> Result<Optio
         Step::Fail(error) => Err(error),
         Step::Wait(_) => panic!("a native plugin without sockets does not wait"),
     }
+}
+/// Gives the request a response of the upstream and runs header_filter. The headers then.
+pub(super) fn respond(
+    plugin: &dyn Plugin,
+    context: &mut Context,
+    headers: &[(&'static str, &'static str)],
+) -> HeaderMap {
+    let pairs = headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    let headers = pairs.collect();
+    context.response = Some(Response { status: StatusCode::OK, headers, source: Source::Service });
+    assert!(plugin.header_filter(context).unwrap().is_none());
+    context.response.as_ref().unwrap().headers.clone()
 }
