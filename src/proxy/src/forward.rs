@@ -26,7 +26,7 @@ pub(crate) fn wants_websocket(headers: &HeaderMap) -> bool {
     headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-/// The headers to send, `Host` left out. `prefix` is the part of the path that the router took off.
+/// The headers to send, without `Host` and those that frame the body: they follow from the attempt. `prefix` is the part of the path that the router took off.
 pub(crate) fn outgoing_headers(context: &Context, options: &ProxyOptions, prefix: Option<&str>) -> HeaderMap {
     let mut headers = context.request.headers.clone();
     let websocket = wants_websocket(&headers);
@@ -34,11 +34,7 @@ pub(crate) fn outgoing_headers(context: &Context, options: &ProxyOptions, prefix
     remove_hop_by_hop(&mut headers);
     headers.remove(HOST);
     headers.remove(EXPECT);
-    if context.request.body.length() == Some(0) {
-        headers.remove(CONTENT_LENGTH);
-    } else if let gwctl_plugins::Body::Buffered(body) = &context.request.body {
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
-    }
+    headers.remove(CONTENT_LENGTH);
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }

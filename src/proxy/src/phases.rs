@@ -3,7 +3,7 @@
 use crate::arrival::Arrival;
 use crate::body::Downstream;
 use crate::flight::{Flight, crashed};
-use crate::forward::{outgoing_headers, wants_websocket};
+use crate::forward::wants_websocket;
 use crate::respond::failure_exit;
 use crate::snapshot::Plan;
 use crate::upgrade::splice;
@@ -40,7 +40,7 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
         Ok(Some(exit)) => return flight.answer(*exit, Source::Exit),
         Err(_) => return flight.answer(crashed(), Source::Error),
     }
-    match proxy(&mut flight, prefix.as_deref()).await {
+    match proxy(&mut flight, prefix).await {
         Ok(mut answered) => {
             if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 let Some(client) = upgrade else {
@@ -173,7 +173,7 @@ async fn read_body(flight: &mut Flight) -> Result<(), Failure> {
     }
 }
 
-async fn proxy(flight: &mut Flight, prefix: Option<&str>) -> Result<Answered, Failure> {
+async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Answered, Failure> {
     let context = &mut flight.context;
     let Some(upstream) = context.upstream.take() else { return Err(Failure::NoService) };
     let balancer = flight.snapshot.balancers.get(&*upstream.host).map(Arc::as_ref);
@@ -181,7 +181,7 @@ async fn proxy(flight: &mut Flight, prefix: Option<&str>) -> Result<Answered, Fa
     let outgoing = Outgoing {
         tls: plan.and_then(|plan| plan.tls.clone()),
         uri: uri(&upstream, context).ok_or(Failure::Malformed("path"))?,
-        headers: outgoing_headers(context, &flight.worker.options, prefix),
+        prefix,
         host: upstream.host_header.clone(),
         upstream_host: balancer.and_then(|balancer| balancer.host_header.clone()),
     };

@@ -5,6 +5,7 @@
 //! nginx does with `error timeout`). A kept connection that turns out to be closed is not counted.
 
 use crate::balancer::{Balancer, Peer, host_value};
+use crate::forward::outgoing_headers;
 use crate::upstream::connection::{Connection, SendError};
 use crate::upstream::outbound::{Outbound, Progress};
 use crate::upstream::pool::PoolKey;
@@ -67,8 +68,8 @@ pub(crate) struct Answered {
 /// What is sent, made once for all attempts.
 pub(crate) struct Outgoing {
     pub(crate) uri: Uri,
-    /// All headers but `Host`.
-    pub(crate) headers: HeaderMap,
+    /// The part of the path that the router took off.
+    pub(crate) prefix: Option<String>,
     /// `Host`; None: that of the target.
     pub(crate) host: Option<HeaderValue>,
     /// Host name that stands for the targets, with the port of each.
@@ -135,8 +136,8 @@ pub(crate) async fn send(
     keep_tries: bool,
 ) -> Result<Answered, Failure> {
     let supply = Supply::of(std::mem::take(&mut context.request.body));
-    let mut exchange =
-        Exchange { worker, upstream, outgoing: &outgoing, method: context.request.method.clone(), supply };
+    let method = context.request.method.clone();
+    let mut exchange = Exchange { worker, upstream, outgoing: &outgoing, method, headers: None, supply };
     let mut tried: Vec<Peer> = Vec::new();
     loop {
         let peer = match balancer {
@@ -147,7 +148,7 @@ pub(crate) async fn send(
         context.times.proxied = Some(started);
         let address = worker.resolver.resolve(&peer.host).await;
         let outcome = match address {
-            Some(ip) => exchange.attempt(&peer, SocketAddr::new(ip, peer.port)).await,
+            Some(ip) => exchange.attempt(context, &peer, SocketAddr::new(ip, peer.port)).await,
             None => Err((Failure::Unresolved, true)),
         };
         if keep_tries {
@@ -178,12 +179,19 @@ struct Exchange<'a> {
     upstream: &'a Upstream,
     outgoing: &'a Outgoing,
     method: Method,
+    /// Headers that came back unsent.
+    headers: Option<HeaderMap>,
     supply: Supply,
 }
 
 impl Exchange<'_> {
     /// One attempt; an error says whether another may follow.
-    async fn attempt(&mut self, peer: &Peer, address: SocketAddr) -> Result<Answered, (Failure, bool)> {
+    async fn attempt(
+        &mut self,
+        context: &Context,
+        peer: &Peer,
+        address: SocketAddr,
+    ) -> Result<Answered, (Failure, bool)> {
         let host = self.host(peer).ok_or((Failure::Malformed("host"), false))?;
         let tls = (self.upstream.scheme == Scheme::Https).then(|| self.tls().pool_name(&host));
         let key = PoolKey { address, tls };
@@ -196,11 +204,13 @@ impl Exchange<'_> {
                 None => self.connect(address, &host).await.map_err(|failure| (failure, true))?,
             };
             let body = self.supply.take().ok_or((Failure::Unreachable, false))?;
-            let request = self.request(&host, body);
+            let request = self.request(context, &host, body);
             match self.exchange(&mut connection, request).await {
                 Ok(response) => return Ok(Answered { response, connection, key }),
                 Err(Broken::Unsent(request)) => {
-                    self.supply.give_back(request.into_body());
+                    let (head, body) = request.into_parts();
+                    self.headers = Some(head.headers);
+                    self.supply.give_back(body);
                     if !reused {
                         return Err((Failure::Unreachable, self.supply.is_there()));
                     }
@@ -243,11 +253,12 @@ impl Exchange<'_> {
         }
     }
 
-    fn request(&self, host: &HeaderValue, body: Outbound) -> Request<Outbound> {
+    fn request(&mut self, context: &Context, host: &HeaderValue, body: Outbound) -> Request<Outbound> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.outgoing.uri.clone();
-        let mut headers = self.outgoing.headers.clone();
+        let made = || outgoing_headers(context, &self.worker.options, self.outgoing.prefix.as_deref());
+        let mut headers = self.headers.take().unwrap_or_else(made);
         headers.insert(HOST, host.clone());
         *request.headers_mut() = headers;
         request
