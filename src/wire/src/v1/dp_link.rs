@@ -6,7 +6,7 @@
 //! | dialing | opened | live | send basic info; ping; ping 30 s; silence 45 s |
 //! | live | timer ping | live | ping with the hash in force (32 zeros when none); ping 30 s |
 //! | live | any frame but close | live | silence 45 s; a payload replaces the one pending; apply it if none is being applied |
-//! | live | applied, unchanged | live | take the new hash, ping at once; apply what is pending |
+//! | live | applied, unchanged | live | take the new hash; apply what is pending, else ping at once |
 //! | live | refused, skipped | live | keep the old hash, report; apply what is pending |
 //! | live | undecodable | waiting | hang up, report; redial |
 //! | dialing, live | lost, close frame, timer dial, timer silence | waiting | hang up; redial |
@@ -226,6 +226,8 @@ pub struct DpLink {
     pending: Option<Bytes>,
     /// Number of the connection whose payload is being applied.
     applying: Option<u64>,
+    /// The hash in force has not been told yet: of payloads that come in a row only the last one's is.
+    owes_ping: bool,
     /// Number of the connection, counted from 1.
     connection: u64,
     effects: VecDeque<Effect>,
@@ -242,6 +244,7 @@ impl DpLink {
             hash: settings.hash.clone(),
             pending: None,
             applying: None,
+            owes_ping: false,
             connection: 0,
             effects: VecDeque::new(),
             settings,
@@ -393,6 +396,7 @@ impl DpLink {
     fn ping(&mut self, now: Moment) {
         let State::Live { ping_at, .. } = &mut self.state else { return };
         *ping_at = now + PING_INTERVAL;
+        self.owes_ping = false;
         let payload = Bytes::copy_from_slice(self.hash.as_str().as_bytes());
         self.effects.push_back(Effect::Send(Frame::Ping(payload)));
     }
@@ -429,9 +433,9 @@ impl DpLink {
             Outcome::Applied(hash) => {
                 self.hash = hash.clone();
                 self.effects.push_back(Effect::Report(Report::Applied { hash }));
-                self.ping(now);
+                self.owes_ping = true;
             }
-            Outcome::Unchanged => self.ping(now),
+            Outcome::Unchanged => self.owes_ping = true,
             Outcome::Skipped => {}
             Outcome::Refused(fault) => self.effects.push_back(Effect::Report(Report::Refused { fault })),
             // The peer that sent it is not to be trusted; one that came later is not to be blamed.
@@ -442,6 +446,9 @@ impl DpLink {
             Outcome::Undecodable(fault) => self.effects.push_back(Effect::Report(Report::Refused { fault })),
         }
         self.apply_pending();
+        if self.owes_ping && self.applying.is_none() {
+            self.ping(now);
+        }
     }
 
     /// The control plane proved good: it sent something readable, or kept the link for a whole ping interval. Being

@@ -138,6 +138,18 @@ fn the_newest_payload_wins_and_one_is_applied_at_a_time() {
 }
 
 #[test]
+fn of_payloads_in_a_row_only_the_last_hash_is_told() {
+    let mut link = live();
+    link.handle_frame(START, payload("one"));
+    link.handle_frame(START, payload("two"));
+    effects(&mut link);
+    let first = applied(&mut link, START, Outcome::Applied("1".into()));
+    assert!(!first.iter().any(|effect| matches!(effect, Effect::Send(_))), "{first:?}");
+    let last = applied(&mut link, START, Outcome::Refused("bad".into()));
+    assert_eq!(last.last(), Some(&ping("1")), "the one in force is told, also when the last is refused");
+}
+
+#[test]
 fn a_refused_payload_keeps_the_old_hash_and_a_skipped_one_is_no_news() {
     let mut link = live();
     link.handle_frame(START, payload("bad"));
