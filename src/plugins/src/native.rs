@@ -2,15 +2,22 @@
 
 use crate::{Plugin, PluginError, PluginFacts, PluginHost};
 use gwctl_entities::{Record, view};
+use http::header::HeaderValue;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 mod arguments;
+mod correlation_id;
+mod cors;
 #[cfg(test)]
 mod fixtures;
+mod form;
 mod identity;
 mod key_auth;
 mod rate_limiting;
+mod request_termination;
+
+pub use correlation_id::CorrelationId;
 
 /// What building a plugin gives.
 pub type Built = Result<Arc<dyn Plugin>, PluginError>;
@@ -28,7 +35,8 @@ pub struct Native {
 }
 
 /// By priority.
-static NATIVES: &[Native] = &[key_auth::NATIVE, rate_limiting::NATIVE];
+static NATIVES: &[Native] =
+    &[correlation_id::NATIVE, cors::NATIVE, key_auth::NATIVE, rate_limiting::NATIVE, request_termination::NATIVE];
 
 /// All native plugins.
 pub fn natives() -> &'static [Native] {
@@ -38,6 +46,18 @@ pub fn natives() -> &'static [Native] {
 /// Reads the settings of a plugin into its own type, once, when it is built.
 fn settings<T: DeserializeOwned>(config: &Record) -> Result<T, PluginError> {
     view::from_record(config).map_err(|error| PluginError(format!("cannot read its config: {error}")))
+}
+
+/// A text of the settings as the value of a header.
+fn header_value(field: &str, text: &str) -> Result<HeaderValue, PluginError> {
+    HeaderValue::from_bytes(text.as_bytes())
+        .map_err(|_| PluginError(format!("'config.{field}' has characters that no header may have")))
+}
+
+/// A number as Lua writes it.
+fn number(value: f64) -> HeaderValue {
+    // Digits, a point and a sign are valid in a header.
+    HeaderValue::try_from(value.to_string()).unwrap_or(HeaderValue::from_static("0"))
 }
 
 /// The native table as a host.

@@ -2,6 +2,7 @@
 
 use crate::Context;
 use bytes::Bytes;
+use gwctl_entities::{Map, Value};
 use percent_encoding::percent_decode;
 use std::borrow::Cow;
 
@@ -51,6 +52,25 @@ pub(super) fn find(encoded: &str, name: &str) -> Found {
         };
     }
     found
+}
+
+/// The arguments as JSON: text, `true` without `=`, an array when there are several.
+pub(super) fn to_value(encoded: &str) -> Value {
+    let mut object = Map::new();
+    for (name, value) in decode(encoded) {
+        let value = value.map_or(Value::Bool(true), |value| String::from_utf8_lossy(&value).into());
+        add(&mut object, String::from_utf8_lossy(&name).into_owned(), value);
+    }
+    Value::Object(object)
+}
+
+/// Adds a value under a name; a second one makes an array of both.
+pub(super) fn add(object: &mut Map<String, Value>, name: String, value: Value) {
+    match object.get_mut(&name) {
+        Some(Value::Array(values)) => values.push(value),
+        Some(first) => *first = Value::Array(vec![first.take(), value]),
+        None => _ = object.insert(name, value),
+    }
 }
 
 /// The query as it would go to the upstream now.

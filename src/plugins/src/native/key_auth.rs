@@ -1,8 +1,9 @@
 //! `key-auth`: an API key in a header, the query or the body names the consumer.
 
 use super::arguments::{self, Found};
+use super::form::Form;
 use super::identity::{identify, identify_anonymous, owner};
-use super::{Built, Native, settings};
+use super::{Built, Native, header_value, settings};
 use crate::{Context, Exit, Needs, Phases, Plugin, PluginError, PluginFacts, Step};
 use bytes::Bytes;
 use gwctl_entities::{Record, Value};
@@ -10,8 +11,6 @@ use http::header::{HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
-
-mod body;
 
 /// Line of the table.
 pub(super) const NATIVE: Native = Native { name: "key-auth", priority: 1250, version: "3.9.1", build };
@@ -62,8 +61,7 @@ impl Refusal {
 fn build(config: &Record, _facts: &PluginFacts) -> Built {
     let config: Config = settings(config)?;
     let challenge = config.realm.as_ref().map_or("Key".to_owned(), |realm| format!("Key realm=\"{realm}\""));
-    let challenge = HeaderValue::from_bytes(challenge.as_bytes())
-        .map_err(|_| PluginError("'config.realm' has characters that no header may have".to_owned()))?;
+    let challenge = header_value("realm", &challenge)?;
     let names = config.key_names.iter().map(|name| KeyName { name: name.clone(), headers: header_names(name) });
     Ok(Arc::new(KeyAuth { names: names.collect(), challenge, config }))
 }
@@ -98,7 +96,7 @@ impl KeyAuth {
                 found = arguments::find(arguments::query(context), &name.name);
             }
             if found == Found::Absent && self.config.key_in_body {
-                found = form.get_or_insert_with(|| body::Form::read(&context.request)).find(&name.name);
+                found = form.get_or_insert_with(|| Form::read(&context.request)).find(&name.name);
             }
             match found {
                 Found::Text(key) => return Ok(Some((name, key))),
@@ -116,7 +114,7 @@ impl KeyAuth {
             context.request.headers.remove(header);
         }
         if self.config.key_in_body {
-            let left = body::Form::read(&context.request).without(&name.name);
+            let left = Form::read(&context.request).without(&name.name);
             if let Some(left) = left {
                 context.request.body = crate::Body::Buffered(left);
             }

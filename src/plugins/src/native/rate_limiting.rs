@@ -3,7 +3,7 @@
 //! Only the `local` policy: each node counts for itself, all its workers together. Unlike Kong, which counts a request
 //! after it has passed, a request is counted in the same moment as it is let through, so none passes over the limit.
 
-use super::{Built, Native, settings};
+use super::{Built, Native, number, settings};
 use crate::{Context, Exit, Phases, Plugin, PluginError, PluginFacts, Step};
 use gwctl_entities::Record;
 use http::StatusCode;
@@ -11,7 +11,6 @@ use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use period::Period;
 use serde::Deserialize;
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -225,14 +224,6 @@ impl RateLimiting {
         }
         told
     }
-}
-
-/// A number as Lua writes it.
-fn number(value: f64) -> HeaderValue {
-    let mut text = String::new();
-    // Writing to a text cannot fail; digits are valid in a header.
-    _ = write!(text, "{value}");
-    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("0"))
 }
 
 impl Plugin for RateLimiting {

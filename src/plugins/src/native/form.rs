@@ -1,6 +1,6 @@
 //! Named values of a request body.
 
-use crate::native::arguments::{self, Found};
+use super::arguments::{self, Found};
 use crate::{Body, Request};
 use bytes::Bytes;
 use gwctl_entities::{Map, Value};
@@ -12,8 +12,8 @@ pub(super) enum Form {
     Unreadable,
     /// `application/x-www-form-urlencoded`.
     Arguments(String),
-    /// `application/json`, an object.
-    Json(Map<String, Value>),
+    /// `application/json`, an object or an array.
+    Json(Value),
     /// `multipart/form-data`.
     Parts { body: Bytes, parts: Vec<Part> },
 }
@@ -36,7 +36,7 @@ impl Form {
         let form = if media_type.starts_with("application/x-www-form-urlencoded") {
             std::str::from_utf8(body).ok().map(|text| Form::Arguments(text.to_owned()))
         } else if media_type.starts_with("application/json") {
-            serde_json::from_slice(body).ok().map(Form::Json)
+            serde_json::from_slice(body).ok().filter(|json: &Value| json.is_object() || json.is_array()).map(Form::Json)
         } else if media_type.starts_with("multipart/form-data") {
             boundary(content_type).map(|boundary| Form::Parts { body: body.clone(), parts: parts(body, boundary) })
         } else {
@@ -50,7 +50,7 @@ impl Form {
         match self {
             Self::Unreadable => Found::Absent,
             Self::Arguments(text) => arguments::find(text, name),
-            Self::Json(object) => match object.get(name) {
+            Self::Json(json) => match json.get(name) {
                 None => Found::Absent,
                 Some(Value::String(text)) => Found::Text(Bytes::copy_from_slice(text.as_bytes())),
                 Some(Value::Array(_) | Value::Object(_)) => Found::Many,
@@ -72,9 +72,9 @@ impl Form {
         match self {
             Self::Unreadable => None,
             Self::Arguments(text) => arguments::without(&text, name).map(Bytes::from),
-            Self::Json(mut object) => {
-                object.remove(name)?;
-                Some(Value::Object(object).to_string().into())
+            Self::Json(mut json) => {
+                json.as_object_mut()?.remove(name)?;
+                Some(json.to_string().into())
             }
             Self::Parts { body, parts } => {
                 let mut left = Vec::with_capacity(body.len());
@@ -85,6 +85,23 @@ impl Form {
                 }
                 left.extend_from_slice(&body[from..]);
                 (from > 0).then(|| left.into())
+            }
+        }
+    }
+
+    /// The body as JSON: an object of texts, or what was sent. None when it cannot be read.
+    pub(super) fn to_value(&self) -> Option<Value> {
+        match self {
+            Self::Unreadable => None,
+            Self::Arguments(text) => Some(arguments::to_value(text)),
+            Self::Json(json) => Some(json.clone()),
+            Self::Parts { body, parts } => {
+                let mut object = Map::new();
+                for part in parts {
+                    let text = String::from_utf8_lossy(&body[part.value.0..part.value.1]);
+                    arguments::add(&mut object, part.name.clone(), text.into());
+                }
+                Some(Value::Object(object))
             }
         }
     }
