@@ -1,5 +1,6 @@
 //! The command line as data: the parser, the help, the completions and the man pages all come from here.
 
+use crate::client::args::{ApplyArgs, CertsCommand, DiffArgs, FleetListArgs, GetArgs, TopArgs};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -38,6 +39,17 @@ pub enum Command {
     /// Data planes.
     #[command(subcommand)]
     Dp(DpCommand),
+    /// Certificates of a cluster.
+    #[command(subcommand)]
+    Certs(CertsCommand),
+    /// Bring the configuration of a control plane to what files say.
+    Apply(ApplyArgs),
+    /// Show what `apply` would do.
+    Diff(DiffArgs),
+    /// List or show what is configured.
+    Get(GetArgs),
+    /// Watch the fleet in the terminal.
+    Top(TopArgs),
     /// Settings of a node.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -59,6 +71,8 @@ pub enum CpCommand {
 pub enum DpCommand {
     /// Start a data plane that joins a control plane.
     Join(JoinArgs),
+    /// List the data planes of a control plane: state, version, configuration, lag.
+    List(FleetListArgs),
 }
 
 #[derive(Debug, Subcommand)]

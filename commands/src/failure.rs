@@ -5,6 +5,12 @@ use std::process::ExitCode;
 
 /// Exit code of an error.
 pub const FAILED: u8 = 1;
+/// Exit code of `diff` and `apply --dry-run` when there are differences.
+pub const DIFFERS: u8 = 2;
+/// Exit code when a peer could not be reached: nothing has changed there.
+pub const UNREACHABLE: u8 = 69;
+/// Exit code after ctrl-c.
+pub const INTERRUPTED: u8 = 130;
 /// Exit code of wrong usage.
 pub const USAGE: u8 = 64;
 
@@ -32,6 +38,13 @@ impl Failure {
             cause = error.source();
         }
         failure
+    }
+
+    /// Says first what failed; the message so far becomes its cause.
+    pub fn within(mut self, message: impl Into<String>) -> Self {
+        let cause = std::mem::replace(&mut self.message, message.into());
+        self.causes.insert(0, cause);
+        self
     }
 
     /// Sets the exit code.

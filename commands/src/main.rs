@@ -3,6 +3,7 @@
 #![expect(unreachable_pub, reason = "a binary has no outside; pub marks what a module offers to the others")]
 
 mod cli;
+mod client;
 mod config;
 mod failure;
 mod generate;
@@ -12,6 +13,7 @@ mod settings;
 
 use clap::Parser;
 use cli::{Cli, Command};
+use client::args::CertsCommand;
 use failure::Failure;
 use std::process::ExitCode;
 
@@ -36,6 +38,13 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Start(args) => node::start(&args.settings, &[]),
         Command::Cp(cli::CpCommand::Start(args)) => node::start(&args.settings, &[("role", "control_plane")]),
         Command::Dp(cli::DpCommand::Join(args)) => node::join(&args),
+        Command::Dp(cli::DpCommand::List(args)) => client::fleet_list(&args),
+        Command::Certs(CertsCommand::Init(args)) => client::init(&args),
+        Command::Certs(CertsCommand::Show(args)) => client::show(&args),
+        Command::Apply(args) => client::apply(&args),
+        Command::Diff(args) => client::diff(&args),
+        Command::Get(args) => client::get(&args),
+        Command::Top(args) => client::top(&args),
         Command::Config(cli::ConfigCommand::Show(args)) => config::show(&args),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),

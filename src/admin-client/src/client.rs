@@ -138,7 +138,7 @@ impl Client {
             method: method.to_string(),
             path: path.to_owned(),
             status: status.as_u16(),
-            refusal: Refusal::read(&body, status.canonical_reason().unwrap_or("no reason given")),
+            refusal: Box::new(Refusal::read(&body, status.canonical_reason().unwrap_or("no reason given"))),
         })
     }
 

@@ -44,7 +44,7 @@ pub enum ClientError {
         /// HTTP status.
         status: u16,
         /// What the body says.
-        refusal: Refusal,
+        refusal: Box<Refusal>,
     },
     /// An answer that is not what an Admin API sends.
     #[error("the answer to {path} of {address} is not an Admin API's: {why}")]

@@ -15,4 +15,4 @@ mod tests;
 
 pub use client::{Client, Options};
 pub use error::{ClientError, Refusal};
-pub use list::{ListQuery, PAGE_SIZE};
+pub use list::{ListQuery, PAGE_SIZE, escape};

@@ -68,7 +68,7 @@ fn page_path(path: &str, query: &ListQuery, offset: Option<&str>) -> String {
 }
 
 /// A text as one value of a query, or one segment of a path.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {
         match byte {

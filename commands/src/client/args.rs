@@ -1,0 +1,242 @@
+//! Flags and help of the client commands.
+
+use super::names;
+use crate::cli::Output;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Which Admin API is asked.
+#[derive(Debug, Clone, Args)]
+pub struct ConnectArgs {
+    /// Address of the Admin API.
+    #[arg(
+        long,
+        alias = "kong-addr",
+        env = "GWCTL_ADDR",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8001",
+        help_heading = "Connection"
+    )]
+    pub addr: String,
+    /// Limit of each request: 500ms, 10s, 2m.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, help_heading = "Connection")]
+    pub timeout: Duration,
+}
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColourChoice {
+    /// On a terminal, unless NO_COLOR or TERM=dumb speak against it.
+    Auto,
+    Always,
+    Never,
+}
+
+/// How things are drawn.
+#[derive(Debug, Clone, Args)]
+pub struct LookArgs {
+    /// When to use colours.
+    #[arg(long = "color", alias = "colour", value_enum, value_name = "WHEN", default_value = "auto")]
+    pub colour: ColourChoice,
+    /// Only ASCII characters.
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CertsCommand {
+    /// Make the certificates of a cluster.
+    Init(InitArgs),
+    /// Print what a certificate says.
+    Show(ShowCertificateArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl certs init                                    cluster.crt and cluster.key, shared by all nodes
+  gwctl certs init --dir /etc/gwctl --days 365        somewhere else, for a year
+  gwctl certs init --pki --name cp.example            an authority and a certificate for each role")]
+pub struct InitArgs {
+    /// Folder to write into; made when missing.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub dir: PathBuf,
+    /// Days the certificates are valid.
+    #[arg(long, value_name = "N", default_value_t = gwctl_certs::CLUSTER_DAYS, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub days: u32,
+    /// An authority that issues one certificate to the control plane and one to data planes (cluster_mtls = pki).
+    #[arg(long)]
+    pub pki: bool,
+    /// Host name or address of the control plane, may be repeated; with --pki.
+    #[arg(long = "name", value_name = "HOST", requires = "pki")]
+    pub names: Vec<String>,
+    /// Replace files that are there.
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl certs show cluster.crt
+  gwctl certs show cluster.crt -o json")]
+pub struct ShowCertificateArgs {
+    /// File with certificates in PEM.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: Output,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl dp list                                       every data plane and how far it is
+  gwctl dp list --addr http://cp.example:8001 -o json")]
+pub struct FleetListArgs {
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: Output,
+    #[command(flatten)]
+    pub look: LookArgs,
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl get services                                  all services
+  gwctl get route orders-list -o yaml                 one route, by name or id
+  gwctl get plugins --of service/orders               the plugins of a service
+  gwctl get targets --of echo-pool                    the targets of an upstream
+
+Tables never show keys, passwords and other secrets; json and yaml print records as the Admin API gives them.")]
+pub struct GetArgs {
+    /// What to list: services, routes, consumers, plugins, upstreams, targets ... singular and short forms work too.
+    #[arg(value_name = "ENTITY", value_parser = names::parser(), hide_possible_values = true)]
+    pub entity: String,
+    /// Name or id of one record.
+    #[arg(value_name = "NAME-OR-ID")]
+    pub name: Option<String>,
+    /// Only what hangs below this record.
+    #[arg(long, value_name = "[ENTITY/]NAME-OR-ID")]
+    pub of: Option<String>,
+    /// Only records that carry this tag; several must all be there.
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: Output,
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// Where the wanted configuration comes from and what of it counts.
+#[derive(Debug, Clone, Args)]
+pub struct ChangeArgs {
+    /// Declarative file, folder of such files, or - for stdin; may be repeated.
+    #[arg(short = 'f', long = "file", value_name = "FILE", required = true, num_args = 1..)]
+    pub files: Vec<PathBuf>,
+    /// Delete what the files do not have.
+    #[arg(long)]
+    pub prune: bool,
+    /// Only delete records with this tag, and give it to those of the files; may be repeated.
+    #[arg(long = "select-tag", value_name = "TAG")]
+    pub select_tags: Vec<String>,
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: Output,
+    #[command(flatten)]
+    pub look: LookArgs,
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl diff -f kong.yaml                             what `apply` would do
+  gwctl diff -f conf/ --prune                         with what is in the way
+  cat kong.yaml | gwctl diff -f - -o json
+
+Exit codes: 0 no difference, 2 differences, 1 error, 69 control plane unreachable.")]
+pub struct DiffArgs {
+    #[command(flatten)]
+    pub change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl apply -f kong.yaml                            create and change, delete nothing
+  gwctl apply -f kong.yaml --prune --yes              make it the whole configuration
+  gwctl apply -f team-a.yaml --select-tag team-a --prune
+  gwctl apply -f kong.yaml --dry-run                  the same as `gwctl diff`
+
+Nothing is sent when a file has a mistake.")]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    pub change: ChangeArgs,
+    /// Print what would be done and do nothing; exit code 2 when there is something to do.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask before records are deleted.
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl top                                           the fleet, live; ? shows the keys
+  gwctl top --addr http://cp.example:8001 --interval 5s
+  gwctl top --once                                    one frame as text")]
+pub struct TopArgs {
+    /// Print one frame and end; so it is wherever there is no terminal.
+    #[arg(long)]
+    pub once: bool,
+    /// Time between two looks.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    pub interval: Duration,
+    #[command(flatten)]
+    pub look: LookArgs,
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// A positive duration with a unit; a bare number means seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        other => return Err(format!("unknown unit {other:?}, expected ms, s, m or h")),
+    };
+    let number: f64 = digits.parse().map_err(|_| "expected a number with a unit, like 10s".to_owned())?;
+    let seconds = number * unit;
+    if !(0.001..=86_400.0).contains(&seconds) {
+        return Err("expected a time between 1ms and 24h".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+    use std::time::Duration;
+
+    #[test]
+    fn durations_have_units_and_bounds() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("5"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        for wrong in ["", "s", "0s", "-1s", "3d", "1e9h", "nan"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! From flags to a client, and from its errors to failures.
+
+use super::args::ConnectArgs;
+use crate::failure::{Failure, INTERRUPTED, UNREACHABLE, USAGE};
+use gwctl_admin_client::{Client, ClientError, Options};
+use gwctl_entities::{NodeKind, Registry, RegistryOptions, Value};
+use std::future::Future;
+
+/// A client of the Admin API that the flags name.
+pub fn client(args: &ConnectArgs) -> Result<Client, Failure> {
+    let options = Options { timeout: args.timeout, ..Options::of(&args.addr) };
+    Client::new(&options).map_err(|error| failure(&error))
+}
+
+/// Runs a command to its end, or until ctrl-c.
+pub fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::because("cannot start the runtime", &error))?;
+    runtime.block_on(async {
+        tokio::select! {
+            outcome = work => outcome,
+            _ = tokio::signal::ctrl_c() => Err(Failure::new("interrupted").code(INTERRUPTED)),
+        }
+    })
+}
+
+/// The failure of a request: 69 when the control plane could not be asked, its fields one per line when it refused.
+pub fn failure(error: &ClientError) -> Failure {
+    let mut text = error.to_string();
+    if let ClientError::PeerRefused { refusal, .. } = error {
+        for line in super::mistakes::lines(&Value::Object(refusal.fields.clone()), &|path| path.join(".")) {
+            text += &format!("\n  {line}");
+        }
+    }
+    let mut failure = Failure::new(gwctl_tui::format::plain_lines(&text));
+    if let Some(hint) = error.hint() {
+        failure = failure.hint(hint);
+    }
+    match error {
+        ClientError::PeerUnreachable { .. } | ClientError::PeerSilent { .. } => failure.code(UNREACHABLE),
+        ClientError::ConfigAddress { .. } => failure.code(USAGE),
+        _ => failure,
+    }
+}
+
+/// What the node says of itself, as far as it matters here.
+pub struct Node {
+    pub registry: Registry,
+    /// `postgres`, `lmdb`, `off` ...
+    pub database: String,
+}
+
+/// Reads the node's own word and the schemas that go with it.
+pub async fn node(client: &Client) -> Result<Node, Failure> {
+    let root = client.node().await.map_err(|error| failure(&error))?;
+    let setting = |name: &str| root.get("configuration").and_then(|all| all.get(name)).and_then(Value::as_str);
+    let flavor = setting("router_flavor").unwrap_or("traditional_compatible");
+    Ok(Node { registry: registry(flavor), database: setting("database").unwrap_or("postgres").to_owned() })
+}
+
+/// All bundled schemas for a router flavor.
+pub fn registry(flavor: &str) -> Registry {
+    let router_flavor = flavor.to_owned();
+    Registry::bundled(&RegistryOptions { kind: NodeKind::ControlPlane, router_flavor, plugins: None })
+}
