@@ -2,7 +2,7 @@
 
 use crate::{Plugin, PluginError, PluginFacts, PluginHost};
 use gwctl_entities::{Record, view};
-use http::header::HeaderValue;
+use http::header::{HeaderName, HeaderValue};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ mod fixtures;
 mod form;
 mod identity;
 mod key_auth;
+mod path;
 mod rate_limiting;
 mod request_termination;
 
@@ -52,6 +53,15 @@ fn settings<T: DeserializeOwned>(config: &Record) -> Result<T, PluginError> {
 fn header_value(field: &str, text: &str) -> Result<HeaderValue, PluginError> {
     HeaderValue::from_bytes(text.as_bytes())
         .map_err(|_| PluginError(format!("'config.{field}' has characters that no header may have")))
+}
+
+/// The headers that answer to a name of the settings, tried in order: as written, if that can be found at all, then
+/// with hyphens for underscores. Source: OpenResty, the table of `ngx.req.get_headers`.
+fn header_names(name: &str) -> Vec<HeaderName> {
+    let lower = name.to_ascii_lowercase();
+    let hyphens = lower.replace('_', "-");
+    let written = (lower == name && hyphens != name).then_some(lower);
+    written.into_iter().chain([hyphens]).filter_map(|name| name.parse().ok()).collect()
 }
 
 /// A number as Lua writes it.

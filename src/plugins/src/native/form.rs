@@ -107,6 +107,9 @@ impl Form {
     }
 }
 
+/// Longest boundary that counts, so that looking for it stays cheap. Source: RFC 2046, section 5.1.1.
+const LONGEST_BOUNDARY: usize = 70;
+
 fn boundary(content_type: &str) -> Option<&str> {
     let at = content_type.to_ascii_lowercase().find("boundary=")? + "boundary=".len();
     let rest = &content_type[at..];
@@ -114,22 +117,24 @@ fn boundary(content_type: &str) -> Option<&str> {
         Some(quoted) => quoted.split('"').next(),
         None => rest.split(';').next().map(str::trim),
     };
-    value.filter(|value| !value.is_empty())
+    value.filter(|value| (1..=LONGEST_BOUNDARY).contains(&value.len()))
 }
 
 fn position(body: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
     body.get(from..)?.windows(needle.len()).position(|window| window == needle).map(|at| from + at)
 }
 
-/// The delimiters that stand at the beginning of a line.
+/// The delimiters that stand at the beginning of a line and are not the beginning of a longer text.
 fn delimiters(body: &[u8], delimiter: &[u8]) -> Vec<usize> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(at) = position(body, from, delimiter) {
-        if at == 0 || body[at - 1] == b'\n' {
+        from = at + delimiter.len();
+        let whole =
+            matches!(body.get(from), None | Some(b'\r' | b'\n' | b' ' | b'\t')) || body[from..].starts_with(b"--");
+        if whole && (at == 0 || body[at - 1] == b'\n') {
             found.push(at);
         }
-        from = at + delimiter.len();
     }
     found
 }
@@ -162,4 +167,61 @@ fn part_name(line: &str) -> Option<String> {
     }
     let parameter = value.split(';').map(str::trim).find_map(|parameter| parameter.strip_prefix("name="))?;
     Some(parameter.trim_matches('"').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::fixtures;
+    use proptest::prelude::*;
+
+    fn request(content_type: &str, body: &str) -> Request {
+        let mut context = fixtures::with(fixtures::context("POST", "/"), "content-type", content_type);
+        context.request.body = Body::Buffered(Bytes::copy_from_slice(body.as_bytes()));
+        context.request
+    }
+
+    /// Bodies that are nearly well-formed.
+    fn pieces() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just("--x"),
+            Just("--x--"),
+            Just("\r\n"),
+            Just("\n"),
+            Just("Content-Disposition: form-data; name=\"key\""),
+            Just("content-disposition:form-data;name=key"),
+            Just("key=1"),
+            Just("&"),
+            Just("{\"key\":"),
+            Just("\"a\""),
+            Just("}"),
+            "[a-z%+=é]{0,4}".prop_map(|text| &*text.leak()),
+        ];
+        proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_taken_out_is_not_found_any_more(body in pieces()) {
+            for content_type in ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded", "application/json"] {
+                let form = Form::read(&request(content_type, &body));
+                let found = form.find("key") != Found::Absent;
+                let left = form.without("key");
+                prop_assert_eq!(found, left.is_some());
+                if let Some(left) = left {
+                    let left = String::from_utf8_lossy(&left).into_owned();
+                    prop_assert_eq!(Form::read(&request(content_type, &left)).find("key"), Found::Absent);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_boundary_without_measure_is_none() {
+        let boundary = "x".repeat(LONGEST_BOUNDARY + 1);
+        let body = format!("--{boundary}\r\ncontent-disposition: form-data; name=key\r\n\r\n1\r\n--{boundary}--");
+        let read = |boundary: &str| Form::read(&request(&format!("multipart/form-data; boundary={boundary}"), &body));
+        assert_eq!(read(&boundary).find("key"), Found::Absent);
+        assert_eq!(read(&boundary[1..]).find("key"), Found::Absent, "the beginning of another boundary is none");
+    }
 }

@@ -3,7 +3,7 @@
 use super::arguments::{self, Found};
 use super::form::Form;
 use super::identity::{identify, identify_anonymous, owner};
-use super::{Built, Native, header_value, settings};
+use super::{Built, Native, header_names, header_value, settings};
 use crate::{Context, Exit, Needs, Phases, Plugin, PluginError, PluginFacts, Step};
 use bytes::Bytes;
 use gwctl_entities::{Record, Value};
@@ -30,7 +30,6 @@ struct Config {
 /// A name the key may have.
 struct KeyName {
     name: String,
-    /// As a header; Kong reads underscores as hyphens, too.
     headers: Vec<HeaderName>,
 }
 
@@ -64,14 +63,6 @@ fn build(config: &Record, _facts: &PluginFacts) -> Built {
     let challenge = header_value("realm", &challenge)?;
     let names = config.key_names.iter().map(|name| KeyName { name: name.clone(), headers: header_names(name) });
     Ok(Arc::new(KeyAuth { names: names.collect(), challenge, config }))
-}
-
-/// The name as written, if that can be found at all, then with hyphens.
-fn header_names(name: &str) -> Vec<HeaderName> {
-    let lower = name.to_ascii_lowercase();
-    let hyphens = lower.replace('_', "-");
-    let written = (lower == name && hyphens != name).then_some(lower);
-    written.into_iter().chain([hyphens]).filter_map(|name| name.parse().ok()).collect()
 }
 
 fn in_headers(headers: &HeaderMap, names: &[HeaderName]) -> Found {

@@ -3,7 +3,7 @@
 //! Only the `local` policy: each node counts for itself, all its workers together. Unlike Kong, which counts a request
 //! after it has passed, a request is counted in the same moment as it is let through, so none passes over the limit.
 
-use super::{Built, Native, number, settings};
+use super::{Built, Native, number, path, settings};
 use crate::{Context, Exit, Phases, Plugin, PluginError, PluginFacts, Step};
 use gwctl_entities::Record;
 use http::StatusCode;
@@ -167,8 +167,8 @@ impl RateLimiting {
                 value.map(|value| String::from_utf8_lossy(value.as_bytes()))
             }
             LimitBy::Path => {
-                let path = context.request.uri.path();
-                (Some(path) == self.path.as_deref()).then_some(Cow::Borrowed(path))
+                let path = path::normalise(context.request.uri.path());
+                (Some(&*path) == self.path.as_deref()).then_some(path)
             }
             LimitBy::Ip => None,
         };

@@ -2,7 +2,7 @@
 
 use super::arguments::{self, Found};
 use super::form::Form;
-use super::{Built, Native, header_value, settings};
+use super::{Built, Native, header_names, header_value, path, settings};
 use crate::{Body, Context, Exit, ExitBody, Needs, Phases, Plugin, PluginError, PluginFacts, Step};
 use gwctl_entities::{Map, Record, Value};
 use http::StatusCode;
@@ -36,7 +36,7 @@ struct Termination {
 /// A header or an argument of the query that asks for the answer.
 struct Trigger {
     argument: String,
-    header: Option<HeaderName>,
+    headers: Vec<HeaderName>,
 }
 
 fn build(config: &Record, _facts: &PluginFacts) -> Built {
@@ -44,7 +44,7 @@ fn build(config: &Record, _facts: &PluginFacts) -> Built {
     let status = StatusCode::from_u16(config.status_code)
         .map_err(|_| PluginError("'config.status_code' is not the status of a response".to_owned()))?;
     let content_type = config.content_type.as_deref().map(|text| header_value("content_type", text)).transpose()?;
-    let trigger = config.trigger.map(|argument| Trigger { header: argument.parse().ok(), argument });
+    let trigger = config.trigger.map(|argument| Trigger { headers: header_names(&argument), argument });
     let message = config.message.or_else(|| default_message(status).map(str::to_owned));
     Ok(Arc::new(Termination { status, message, content_type, body: config.body, echo: config.echo, trigger }))
 }
@@ -64,7 +64,7 @@ fn default_message(status: StatusCode) -> Option<&'static str> {
 
 impl Trigger {
     fn is_in(&self, context: &Context) -> bool {
-        let header = self.header.as_ref().is_some_and(|name| context.request.headers.contains_key(name));
+        let header = self.headers.iter().any(|name| context.request.headers.contains_key(name));
         header || arguments::find(arguments::query(context), &self.argument) != Found::Absent
     }
 }
@@ -97,7 +97,7 @@ impl Termination {
                 "body": Form::read(request).to_value(),
                 "raw_body": raw_body,
                 "method": request.method.as_str(),
-                "path": request.uri.path(),
+                "path": path::normalise(request.uri.path()),
                 "uri_captures": captures(&context.captures),
             }))),
             "matched_route": matched("routes", context.route.as_deref().map(|route| &*route.id)),

@@ -157,6 +157,16 @@ fn clients_are_told_apart_by_what_the_settings_say() {
 }
 
 #[test]
+fn a_limited_path_is_known_however_it_is_written() {
+    let (plugin, node) = (plugin(json!({"minute": 1, "limit_by": "path", "path": "/api"})), counting());
+    for (target, expected) in [("/api", 0), ("/%61pi?again", 429), ("//x/../api", 429)] {
+        let mut context = from(request(&node, NOW), target.len() as u8);
+        context.request.uri = target.parse().unwrap();
+        assert_eq!(status(&*plugin, context), expected, "{target}");
+    }
+}
+
+#[test]
 fn a_credential_without_consumer_stands_for_it() {
     let by = json!({"minute": 1, "limit_by": "consumer"});
     let credential = |name| move |context| identified(context, None, Some(name));

@@ -72,6 +72,7 @@ fn a_trigger_is_a_header_or_an_argument() {
         assert!(exit(settings(), context("GET", target)).is_some(), "{target}");
     }
     assert!(exit(settings(), with(context("GET", "/"), "x-stop", "")).is_some());
+    assert!(exit(json!({"trigger": "x_stop"}), with(context("GET", "/"), "x-stop", "")).is_some());
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn echo(context: Context) -> Value {
 
 #[test]
 fn an_echo_tells_how_the_request_was_understood() {
-    let mut context = with_body(context("POST", "/a/b?one=1&flag&two=a&two=b"), "application/json", "[1]");
+    let mut context = with_body(context("POST", "/a/./b?one=1&flag&two=a&two=b"), "application/json", "[1]");
     context = with(with(context, "x-many", "1"), "x-many", "2");
     context.node = node(Records(vec![("routes", json!({"id": "r-1", "hosts": ["a.test"], "methods": null}))]));
     let row = |row: Value| row.as_object().cloned().unwrap();
