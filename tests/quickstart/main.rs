@@ -1,0 +1,77 @@
+//! `gwctl quickstart` as a newcomer meets it: it comes up, serves, ends by itself, leaves nothing running, and comes up again.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use gwctl_testkit::wait_until;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const GWCTL: &str = env!("CARGO_BIN_EXE_gwctl");
+
+fn quickstart(folder: &Path, seconds: u32) -> Command {
+    let mut command = Command::new(GWCTL);
+    command.args(["quickstart", "--exit-after", &seconds.to_string(), "--dir"]).arg(folder);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn texts(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// Processes whose command line names the folder.
+fn processes_of(folder: &Path) -> Vec<String> {
+    let needle = folder.display().to_string();
+    let running = std::fs::read_dir("/proc").unwrap().flatten();
+    running
+        .filter_map(|entry| {
+            let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            (line.contains("gwctl") && line.contains(&needle)).then_some(line)
+        })
+        .collect()
+}
+
+#[test]
+fn a_cluster_comes_up_serves_and_ends_twice_in_the_same_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in ["first", "second"] {
+        let output = quickstart(folder.path(), 20).output().unwrap();
+        let (lines, words) = texts(&output);
+        assert_eq!(output.status.code(), Some(0), "{round} run:\n{words}\n{lines}");
+        assert!(words.contains("all answered as configured"), "{words}");
+        assert!(words.contains("curl -i http://127.0.0.1:"), "{words}");
+        assert!(lines.contains("online 2/2 in sync 2/2 GET /orders 200 200"), "{lines}");
+        assert_eq!(processes_of(folder.path()), Vec::<String>::new(), "{round} run left processes");
+    }
+    let key = std::fs::metadata(folder.path().join("cluster.key")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o777, 0o600);
+}
+
+#[test]
+fn nothing_stays_behind_when_it_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut running = quickstart(folder.path(), 600).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let parts = ["cp.log", "dp-1.log", "dp-2.log"];
+    wait_until("the nodes to run", || parts.iter().all(|part| folder.path().join(part).exists()));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    wait_until("its nodes to end", || processes_of(folder.path()).is_empty());
+}
+
+#[test]
+fn an_interrupt_stops_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut running = quickstart(folder.path(), 600).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the control plane to run", || folder.path().join("cp.log").exists());
+    let sent = Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let mut ended = None;
+    wait_until("it to end", || {
+        ended = running.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert_eq!(ended.unwrap().code(), Some(0));
+    assert_eq!(processes_of(folder.path()), Vec::<String>::new());
+}
