@@ -95,7 +95,9 @@ fn the_last_data_stay_with_their_age_when_the_control_plane_goes() {
     wait_until("a data plane to be online", || terminal.line_with(&["z1", "online"]));
     fleet.cp.kill();
     terminal.shows("ago");
-    wait_until("the banner", || terminal.screen().to_lowercase().contains("no answer") || terminal.screen().contains("unreachable"));
+    wait_until("the banner", || {
+        terminal.screen().to_lowercase().contains("no answer") || terminal.screen().contains("unreachable")
+    });
     assert!(terminal.screen().contains("z1"), "{}", terminal.screen());
     fleet.cp.restart();
     wait_until("the data to be live again", || {

@@ -1,6 +1,6 @@
 //! The serving part of a node: proxy listeners and workers; and the data plane role.
 
-use super::listeners::{facts, kind, open};
+use super::listeners::{facts, identities, kind, open};
 use super::process::facts_of;
 use super::{Node, Running};
 use crate::failure::Failure;
@@ -61,7 +61,10 @@ fn default_secret() -> String {
 
 /// Opens the proxy's listeners and starts its workers.
 pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle) -> Result<Proxy, Failure> {
-    let options = proxy_options(&node.conf);
+    let mut options = proxy_options(&node.conf);
+    if !node.materials.all("ssl_cert").is_empty() {
+        options.certificates = identities(node, "ssl_cert", "ssl_cert_key")?;
+    }
     for listener in &options.listeners {
         tracing::info!(address = %listener.addr, tls = listener.ssl, workers = options.workers, "proxy listening");
     }

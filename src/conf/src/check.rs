@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::names::{RESPONSE_HEADERS, UPSTREAM_HEADERS};
 use crate::near::did_you_mean;
-use crate::node::{Database, Mtls, NodeConf, Role};
+use crate::node::{Database, Mtls, NodeConf, Ocsp, Role};
 use crate::problem::{Origin, Problem};
 use crate::settings::Settings;
 use crate::value::Value;
@@ -27,6 +27,7 @@ pub(crate) fn combinations(conf: &mut NodeConf, problems: &mut Vec<Problem>, war
     addresses(&conf.settings, problems);
     identity(&conf.settings, problems);
     sync_needs_rpc(conf, warnings);
+    unsupported(conf, problems, warnings);
 }
 
 fn control_plane(conf: &NodeConf, problems: &mut Vec<Problem>) {
@@ -69,12 +70,44 @@ fn data_plane(conf: &NodeConf, problems: &mut Vec<Problem>) {
     if conf.cluster.use_proxy && conf.proxy_server.is_none() {
         problems.push(settings.problem("proxy_server", "needed because cluster_use_proxy is on"));
     }
-    let address = conf.cluster.control_plane.rsplit_once(':');
-    if !address.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)) {
+    let fits = |address: &str| {
+        let parts = address.trim().rsplit_once(':');
+        parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
+    };
+    if !conf.cluster.control_plane.split(',').all(fits) {
         problems.push(settings.problem("cluster_control_plane", "expected host:port, such as cp.example.com:8005"));
     }
     if let Some(fault) = conf.proxy_server.as_deref().and_then(proxy_fault) {
         problems.push(settings.problem("proxy_server", fault));
+    }
+}
+
+/// Settings of Kong that this version cannot honour: refused where to ignore them would be dangerous or break traffic.
+fn unsupported(conf: &NodeConf, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
+    let settings = &conf.settings;
+    if conf.role == Role::ControlPlane && conf.cluster.mtls == Mtls::Pki && conf.cluster.ocsp != Ocsp::Off {
+        let problem = settings.problem("cluster_ocsp", "revocation is not checked by this version");
+        problems.push(problem.hint("set it to off, and revoke by issuing from a new authority"));
+    }
+    if !conf.stream_listen.is_empty() {
+        let problem = settings.problem("stream_listen", "this version proxies HTTP only");
+        problems.push(problem.hint("set it to off"));
+    }
+    for (key, listeners) in [("proxy_listen", &conf.proxy_listen), ("admin_listen", &conf.admin_listen)] {
+        if listeners.iter().any(|listener| listener.proxy_protocol) {
+            let problem = settings.problem(key, "the flag proxy_protocol is not supported by this version");
+            problems.push(problem.hint("leave it out; trusted_ips and real_ip_header find the client's address"));
+        }
+    }
+    let https_proxy = conf.proxy_server.as_deref().is_some_and(|url| url.starts_with("https://"));
+    if conf.cluster.use_proxy && https_proxy {
+        let problem =
+            settings.problem("proxy_server", "a proxy that is reached by https is not supported by this version");
+        problems.push(problem.hint("the tunnel carries TLS of its own: http:// to the proxy is enough"));
+    }
+    if conf.cluster.rpc {
+        warnings
+            .push(settings.problem("cluster_rpc", "this version speaks protocol v1 only, the setting has no effect"));
     }
 }
 

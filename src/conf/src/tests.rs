@@ -189,6 +189,22 @@ fn combinations_that_cannot_run_are_refused() {
             "proxy_server = ftp://u:secret@h",
             "proxy_server = ****** (kong.conf:4): expected a URL with http:// or https://",
         ),
+        (
+            DATA_PLANE,
+            "cluster_control_plane = cp:1, cp2",
+            "cluster_control_plane = cp:1, cp2 (kong.conf:4): expected host:port, such as cp.example.com:8005",
+        ),
+        (
+            "",
+            "stream_listen = 127.0.0.1:9000",
+            "stream_listen = 127.0.0.1:9000 (kong.conf:1): this version proxies HTTP only; set it to off",
+        ),
+        (
+            "",
+            "proxy_listen = 127.0.0.1:9000 proxy_protocol",
+            "proxy_listen = 127.0.0.1:9000 proxy_protocol (kong.conf:1): the flag proxy_protocol is not supported by this \
+             version; leave it out; trusted_ips and real_ip_header find the client's address",
+        ),
         ("", "cluster_dp_labels = a:b", "cluster_dp_labels = a:b (kong.conf:1): only data planes have labels"),
         ("", "ssl_cert = a.crt", "ssl_cert_key (default): 1 in ssl_cert but 0 in ssl_cert_key"),
         (

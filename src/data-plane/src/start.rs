@@ -11,7 +11,7 @@ use gwctl_certs::{CertError, Identity, Source, Trust, cluster_client_config, rea
 use gwctl_conf::{Materials, Mtls, NodeConf};
 use gwctl_entities::Registry;
 use gwctl_lifecycle::{Phase, Shutdown, Task, spawn};
-use gwctl_link::DialOptions;
+use gwctl_link::{DialOptions, ForwardProxy};
 use gwctl_plugins::Node;
 use gwctl_proxy::SnapshotOptions;
 use gwctl_store::{DataPlaneCache, Opening, StoreError};
@@ -33,6 +33,8 @@ const CACHE_TAG: &str = "3.9";
 pub enum StartError {
     #[error("{setting} is not set")]
     ConfigMissing { setting: &'static str },
+    #[error("proxy_server: only proxies with http:// are supported for the cluster link")]
+    ConfigProxy,
     #[error(transparent)]
     Certificate(#[from] CertError),
     #[error("cannot open the cache of the data plane")]
@@ -120,6 +122,10 @@ fn dials(options: &DataPlaneOptions<'_>) -> Result<Vec<DialOptions>, StartError>
     let roots = read_roots(&trusted)?;
     let target =
         format!("/v1/outlet?node_id={}&node_hostname={}&node_version={OWN_VERSION}", options.node_id, options.hostname);
+    let proxy = match &conf.proxy_server {
+        Some(url) if conf.cluster.use_proxy => Some(ForwardProxy::parse(url).ok_or(StartError::ConfigProxy)?),
+        _ => None,
+    };
     let addresses = conf.cluster.control_plane.split(',').map(str::trim).filter(|address| !address.is_empty());
     addresses
         .map(|address| {
@@ -127,7 +133,8 @@ fn dials(options: &DataPlaneOptions<'_>) -> Result<Vec<DialOptions>, StartError>
             let name = conf.cluster.server_name.as_deref().unwrap_or(host);
             let (tls, server_name) = cluster_client_config(&identity, &trust, roots.clone(), name)?;
             let (address, limit) = (address.to_owned(), conf.cluster.max_payload);
-            Ok(DialOptions { address, tls, server_name, target: target.clone(), limit })
+            let (target, proxy) = (target.clone(), proxy.clone());
+            Ok(DialOptions { address, tls, server_name, target, limit, proxy })
         })
         .collect()
 }

@@ -24,6 +24,39 @@ pub struct DialOptions {
     pub target: String,
     /// Longest frame in bytes (`cluster_max_payload`).
     pub limit: usize,
+    /// HTTP proxy on the way (`cluster_use_proxy`).
+    pub proxy: Option<ForwardProxy>,
+}
+
+/// An HTTP proxy that opens tunnels by CONNECT.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ForwardProxy {
+    /// `host:port`.
+    address: String,
+    /// Value of `Proxy-Authorization`.
+    authorization: Option<String>,
+}
+
+impl std::fmt::Debug for ForwardProxy {
+    /// Without the credentials.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "ForwardProxy({})", self.address)
+    }
+}
+
+impl ForwardProxy {
+    /// Reads `http://[user:password@]host[:port]`; None for anything else.
+    pub fn parse(url: &str) -> Option<Self> {
+        let rest = url.strip_prefix("http://")?.trim_end_matches('/');
+        let (user, host) = match rest.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, rest),
+        };
+        let with_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let address = if with_port { host.to_owned() } else { format!("{host}:80") };
+        let encode = |user: &str| format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(user));
+        (!host.is_empty()).then(|| Self { address, authorization: user.map(encode) })
+    }
 }
 
 /// Connects, shakes hands and upgrades. Every step has its own time limit.
@@ -31,17 +64,41 @@ pub async fn dial(
     options: &DialOptions,
 ) -> Result<(FrameReader<TlsStream<TcpStream>>, FrameWriter<TlsStream<TcpStream>>), LinkError> {
     let address = &options.address;
-    let tcp = within("connecting", async {
-        let connected = TcpStream::connect(address.as_str()).await;
-        connected.map_err(|source| LinkError::Connect { address: address.clone(), source })
+    let next = options.proxy.as_ref().map_or(address, |proxy| &proxy.address);
+    let mut tcp = within("connecting", async {
+        let connected = TcpStream::connect(next.as_str()).await;
+        connected.map_err(|source| LinkError::Connect { address: next.clone(), source })
     })
     .await?;
     tcp.set_nodelay(true)?;
+    if let Some(proxy) = &options.proxy {
+        within("the tunnel through the proxy", tunnel(&mut tcp, address, proxy)).await?;
+    }
     let connector = TlsConnector::from(options.tls.clone());
     let tls = connector.connect(options.server_name.clone(), tcp);
     let mut stream = within("the TLS handshake", async { tls.await.map_err(LinkError::Tls) }).await?;
     let leftover = within("the upgrade", upgrade(&mut stream, options)).await?;
     Ok(split(stream, Role::Client, options.limit, &leftover))
+}
+
+/// Asks the proxy for a tunnel. Nothing follows its answer before this end speaks, so no byte is lost.
+async fn tunnel(tcp: &mut TcpStream, address: &str, proxy: &ForwardProxy) -> Result<(), LinkError> {
+    let authorization =
+        proxy.authorization.as_ref().map(|value| format!("Proxy-Authorization: {value}\r\n")).unwrap_or_default();
+    let request = format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n{authorization}\r\n");
+    tcp.write_all(request.as_bytes()).await?;
+    let mut bytes = Vec::with_capacity(1024);
+    loop {
+        if tcp.read_buf(&mut bytes).await? == 0 {
+            return Err(LinkError::Closed("the tunnel through the proxy"));
+        }
+        if let Some((response, _)) = parse_response(&bytes)? {
+            return match response.status {
+                200..=299 => Ok(()),
+                status => Err(LinkError::ProxyRefused { proxy: proxy.address.clone(), status }),
+            };
+        }
+    }
 }
 
 async fn upgrade(stream: &mut TlsStream<TcpStream>, options: &DialOptions) -> Result<Vec<u8>, LinkError> {
@@ -64,6 +121,46 @@ async fn upgrade(stream: &mut TlsStream<TcpStream>, options: &DialOptions) -> Re
                 101 => Ok(bytes.split_off(length)),
                 status => Err(LinkError::Refused { status }),
             };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_is_read_with_its_credentials_which_are_never_shown() {
+        let proxy = ForwardProxy::parse("http://user:secret@proxy.example:3128/").expect("a proxy");
+        assert_eq!(proxy.address, "proxy.example:3128");
+        assert_eq!(proxy.authorization.as_deref(), Some("Basic dXNlcjpzZWNyZXQ="));
+        assert_eq!(format!("{proxy:?}"), "ForwardProxy(proxy.example:3128)");
+        assert_eq!(ForwardProxy::parse("http://proxy.example").expect("a proxy").address, "proxy.example:80");
+        assert_eq!(ForwardProxy::parse("https://proxy.example"), None);
+        assert_eq!(ForwardProxy::parse("http://"), None);
+    }
+
+    #[tokio::test]
+    async fn a_tunnel_is_asked_for_and_a_refusal_is_told() {
+        for (answer, opened) in [("HTTP/1.1 200 OK\r\n\r\n", true), ("HTTP/1.1 407 No\r\n\r\n", false)] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+            let address = listener.local_addr().expect("bound").to_string();
+            let proxy = ForwardProxy::parse(&format!("http://u:p@{address}")).expect("a proxy");
+            let peer = tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                let mut bytes = Vec::new();
+                while !bytes.ends_with(b"\r\n\r\n") {
+                    assert!(stream.read_buf(&mut bytes).await.expect("readable") > 0);
+                }
+                stream.write_all(answer.as_bytes()).await.expect("writable");
+                String::from_utf8(bytes).expect("text")
+            });
+            let mut tcp = TcpStream::connect(&address).await.expect("connected");
+            let outcome = tunnel(&mut tcp, "cp.example:8005", &proxy).await;
+            let asked = peer.await.expect("the proxy ran");
+            assert!(asked.starts_with("CONNECT cp.example:8005 HTTP/1.1\r\n"), "{asked}");
+            assert!(asked.contains("Proxy-Authorization: Basic dTpw\r\n"), "{asked}");
+            assert_eq!(outcome.is_ok(), opened, "{outcome:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ mod dial;
 mod frames;
 
 pub use accept::{Accepted, accept};
-pub use dial::{DialOptions, dial};
+pub use dial::{DialOptions, ForwardProxy, dial};
 pub use frames::{FrameReader, FrameWriter, split};
 
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub enum LinkError {
     Head(#[from] gwctl_websocket::HandshakeError),
     #[error("control plane answered {status} where 101 was expected{}", status_hint(*.status))]
     Refused { status: u16 },
+    #[error("proxy {proxy} answered {status} to CONNECT, 200 was expected")]
+    ProxyRefused { proxy: String, status: u16 },
     #[error(transparent)]
     Frame(#[from] gwctl_websocket::FrameError),
     #[error("peer reads nothing for {} s", WRITE_STALL_LIMIT.as_secs())]
