@@ -64,6 +64,10 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum CpCommand {
     /// Start a control plane: store, Admin API and cluster listener.
+    #[command(after_help = "\
+Examples:
+  gwctl cp start -c kong.conf
+  gwctl cp start -p /var/lib/gwctl --set cluster_cert=cluster.crt --set cluster_cert_key=cluster.key")]
     Start(StartArgs),
 }
 
@@ -201,6 +205,10 @@ pub struct ManArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl version
+  gwctl version -o json")]
 pub struct VersionArgs {
     /// Form of the output.
     #[arg(short, long, value_enum, default_value = "table")]

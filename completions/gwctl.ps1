@@ -1,0 +1,382 @@
+
+using namespace System.Management.Automation
+using namespace System.Management.Automation.Language
+
+Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+
+    $commandElements = $commandAst.CommandElements
+    $command = @(
+        'gwctl'
+        for ($i = 1; $i -lt $commandElements.Count; $i++) {
+            $element = $commandElements[$i]
+            if ($element -isnot [StringConstantExpressionAst] -or
+                $element.StringConstantType -ne [StringConstantType]::BareWord -or
+                $element.Value.StartsWith('-') -or
+                $element.Value -eq $wordToComplete) {
+                break
+        }
+        $element.Value
+    }) -join ';'
+
+    $completions = @(switch ($command) {
+        'gwctl' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('-V', '-V ', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('--version', '--version', [CompletionResultType]::ParameterName, 'Print version')
+            [CompletionResult]::new('quickstart', 'quickstart', [CompletionResultType]::ParameterValue, 'Run a whole cluster with traffic in this terminal')
+            [CompletionResult]::new('demo-upstream', 'demo-upstream', [CompletionResultType]::ParameterValue, 'The upstream of the quickstart')
+            [CompletionResult]::new('start', 'start', [CompletionResultType]::ParameterValue, 'Start a node in the role its settings say (traditional, control_plane or data_plane)')
+            [CompletionResult]::new('cp', 'cp', [CompletionResultType]::ParameterValue, 'Control planes')
+            [CompletionResult]::new('dp', 'dp', [CompletionResultType]::ParameterValue, 'Data planes')
+            [CompletionResult]::new('certs', 'certs', [CompletionResultType]::ParameterValue, 'Certificates of a cluster')
+            [CompletionResult]::new('apply', 'apply', [CompletionResultType]::ParameterValue, 'Bring the configuration of a control plane to what files say')
+            [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'Show what `apply` would do')
+            [CompletionResult]::new('get', 'get', [CompletionResultType]::ParameterValue, 'List or show what is configured')
+            [CompletionResult]::new('top', 'top', [CompletionResultType]::ParameterValue, 'Watch the fleet in the terminal')
+            [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Settings of a node')
+            [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
+            [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the man pages into a folder')
+            [CompletionResult]::new('version', 'version', [CompletionResultType]::ParameterValue, 'Print version and build facts')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'gwctl;quickstart' {
+            [CompletionResult]::new('--dir', '--dir', [CompletionResultType]::ParameterName, 'Folder of the cluster; a fresh one below the user''s state folder when not given')
+            [CompletionResult]::new('--exit-after', '--exit-after', [CompletionResultType]::ParameterName, 'Stop by itself after so many seconds')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;demo-upstream' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;start' {
+            [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('--conf', '--conf', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting by its key in kong.conf, may be repeated')
+            [CompletionResult]::new('--until-stdin-ends', '--until-stdin-ends', [CompletionResultType]::ParameterName, 'Stop when standard input ends, for whoever starts the node as a child')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;cp' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('start', 'start', [CompletionResultType]::ParameterValue, 'Start a control plane: store, Admin API and cluster listener')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'gwctl;cp;start' {
+            [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('--conf', '--conf', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting by its key in kong.conf, may be repeated')
+            [CompletionResult]::new('--until-stdin-ends', '--until-stdin-ends', [CompletionResultType]::ParameterName, 'Stop when standard input ends, for whoever starts the node as a child')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;cp;help' {
+            [CompletionResult]::new('start', 'start', [CompletionResultType]::ParameterValue, 'Start a control plane: store, Admin API and cluster listener')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'gwctl;cp;help;start' {
+            break
+        }
+        'gwctl;cp;help;help' {
+            break
+        }
+        'gwctl;dp' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('join', 'join', [CompletionResultType]::ParameterValue, 'Start a data plane that joins a control plane')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List the data planes of a control plane: state, version, configuration, lag')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'gwctl;dp;join' {
+            [CompletionResult]::new('--cluster-cert', '--cluster-cert', [CompletionResultType]::ParameterName, 'Cluster certificate (cluster_cert)')
+            [CompletionResult]::new('--cluster-key', '--cluster-key', [CompletionResultType]::ParameterName, 'Its key (cluster_cert_key)')
+            [CompletionResult]::new('--label', '--label', [CompletionResultType]::ParameterName, 'Label of this data plane (cluster_dp_labels), may be repeated')
+            [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('--conf', '--conf', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting by its key in kong.conf, may be repeated')
+            [CompletionResult]::new('--until-stdin-ends', '--until-stdin-ends', [CompletionResultType]::ParameterName, 'Stop when standard input ends, for whoever starts the node as a child')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;dp;list' {
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colours')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;dp;help' {
+            [CompletionResult]::new('join', 'join', [CompletionResultType]::ParameterValue, 'Start a data plane that joins a control plane')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List the data planes of a control plane: state, version, configuration, lag')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'gwctl;dp;help;join' {
+            break
+        }
+        'gwctl;dp;help;list' {
+            break
+        }
+        'gwctl;dp;help;help' {
+            break
+        }
+        'gwctl;certs' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Make the certificates of a cluster')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print what a certificate says')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'gwctl;certs;init' {
+            [CompletionResult]::new('--dir', '--dir', [CompletionResultType]::ParameterName, 'Folder to write into; made when missing')
+            [CompletionResult]::new('--days', '--days', [CompletionResultType]::ParameterName, 'Days the certificates are valid')
+            [CompletionResult]::new('--name', '--name', [CompletionResultType]::ParameterName, 'Host name or address of the control plane, may be repeated; with --pki')
+            [CompletionResult]::new('--pki', '--pki', [CompletionResultType]::ParameterName, 'An authority that issues one certificate to the control plane and one to data planes (cluster_mtls = pki)')
+            [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Replace files that are there')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;certs;show' {
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;certs;help' {
+            [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Make the certificates of a cluster')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print what a certificate says')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'gwctl;certs;help;init' {
+            break
+        }
+        'gwctl;certs;help;show' {
+            break
+        }
+        'gwctl;certs;help;help' {
+            break
+        }
+        'gwctl;apply' {
+            [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Declarative file, folder of such files, or - for stdin; may be repeated')
+            [CompletionResult]::new('--file', '--file', [CompletionResultType]::ParameterName, 'Declarative file, folder of such files, or - for stdin; may be repeated')
+            [CompletionResult]::new('--select-tag', '--select-tag', [CompletionResultType]::ParameterName, 'Only delete records with this tag, and give it to those of the files; may be repeated')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colours')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--prune', '--prune', [CompletionResultType]::ParameterName, 'Delete what the files do not have')
+            [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print what would be done and do nothing; exit code 2 when there is something to do')
+            [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Do not ask before records are deleted')
+            [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Do not ask before records are deleted')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;diff' {
+            [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Declarative file, folder of such files, or - for stdin; may be repeated')
+            [CompletionResult]::new('--file', '--file', [CompletionResultType]::ParameterName, 'Declarative file, folder of such files, or - for stdin; may be repeated')
+            [CompletionResult]::new('--select-tag', '--select-tag', [CompletionResultType]::ParameterName, 'Only delete records with this tag, and give it to those of the files; may be repeated')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colours')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--prune', '--prune', [CompletionResultType]::ParameterName, 'Delete what the files do not have')
+            [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;get' {
+            [CompletionResult]::new('--of', '--of', [CompletionResultType]::ParameterName, 'Only what hangs below this record')
+            [CompletionResult]::new('--tag', '--tag', [CompletionResultType]::ParameterName, 'Only records that carry this tag; several must all be there')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;top' {
+            [CompletionResult]::new('--interval', '--interval', [CompletionResultType]::ParameterName, 'Time between two looks')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colours')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--once', '--once', [CompletionResultType]::ParameterName, 'Print one frame and end; so it is wherever there is no terminal')
+            [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;config' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print every effective setting')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'gwctl;config;show' {
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('--conf', '--conf', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting by its key in kong.conf, may be repeated')
+            [CompletionResult]::new('--origin', '--origin', [CompletionResultType]::ParameterName, 'Also print where each value comes from')
+            [CompletionResult]::new('--changed', '--changed', [CompletionResultType]::ParameterName, 'Only settings that do not stand at their default')
+            [CompletionResult]::new('--until-stdin-ends', '--until-stdin-ends', [CompletionResultType]::ParameterName, 'Stop when standard input ends, for whoever starts the node as a child')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;config;help' {
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print every effective setting')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'gwctl;config;help;show' {
+            break
+        }
+        'gwctl;config;help;help' {
+            break
+        }
+        'gwctl;completions' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;man' {
+            [CompletionResult]::new('--dir', '--dir', [CompletionResultType]::ParameterName, 'Folder to write into; made when missing')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;version' {
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;help' {
+            [CompletionResult]::new('quickstart', 'quickstart', [CompletionResultType]::ParameterValue, 'Run a whole cluster with traffic in this terminal')
+            [CompletionResult]::new('demo-upstream', 'demo-upstream', [CompletionResultType]::ParameterValue, 'The upstream of the quickstart')
+            [CompletionResult]::new('start', 'start', [CompletionResultType]::ParameterValue, 'Start a node in the role its settings say (traditional, control_plane or data_plane)')
+            [CompletionResult]::new('cp', 'cp', [CompletionResultType]::ParameterValue, 'Control planes')
+            [CompletionResult]::new('dp', 'dp', [CompletionResultType]::ParameterValue, 'Data planes')
+            [CompletionResult]::new('certs', 'certs', [CompletionResultType]::ParameterValue, 'Certificates of a cluster')
+            [CompletionResult]::new('apply', 'apply', [CompletionResultType]::ParameterValue, 'Bring the configuration of a control plane to what files say')
+            [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'Show what `apply` would do')
+            [CompletionResult]::new('get', 'get', [CompletionResultType]::ParameterValue, 'List or show what is configured')
+            [CompletionResult]::new('top', 'top', [CompletionResultType]::ParameterValue, 'Watch the fleet in the terminal')
+            [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Settings of a node')
+            [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
+            [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the man pages into a folder')
+            [CompletionResult]::new('version', 'version', [CompletionResultType]::ParameterValue, 'Print version and build facts')
+            [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
+            break
+        }
+        'gwctl;help;quickstart' {
+            break
+        }
+        'gwctl;help;demo-upstream' {
+            break
+        }
+        'gwctl;help;start' {
+            break
+        }
+        'gwctl;help;cp' {
+            [CompletionResult]::new('start', 'start', [CompletionResultType]::ParameterValue, 'Start a control plane: store, Admin API and cluster listener')
+            break
+        }
+        'gwctl;help;cp;start' {
+            break
+        }
+        'gwctl;help;dp' {
+            [CompletionResult]::new('join', 'join', [CompletionResultType]::ParameterValue, 'Start a data plane that joins a control plane')
+            [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List the data planes of a control plane: state, version, configuration, lag')
+            break
+        }
+        'gwctl;help;dp;join' {
+            break
+        }
+        'gwctl;help;dp;list' {
+            break
+        }
+        'gwctl;help;certs' {
+            [CompletionResult]::new('init', 'init', [CompletionResultType]::ParameterValue, 'Make the certificates of a cluster')
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print what a certificate says')
+            break
+        }
+        'gwctl;help;certs;init' {
+            break
+        }
+        'gwctl;help;certs;show' {
+            break
+        }
+        'gwctl;help;apply' {
+            break
+        }
+        'gwctl;help;diff' {
+            break
+        }
+        'gwctl;help;get' {
+            break
+        }
+        'gwctl;help;top' {
+            break
+        }
+        'gwctl;help;config' {
+            [CompletionResult]::new('show', 'show', [CompletionResultType]::ParameterValue, 'Print every effective setting')
+            break
+        }
+        'gwctl;help;config;show' {
+            break
+        }
+        'gwctl;help;completions' {
+            break
+        }
+        'gwctl;help;man' {
+            break
+        }
+        'gwctl;help;version' {
+            break
+        }
+        'gwctl;help;help' {
+            break
+        }
+    })
+
+    $completions.Where{ $_.CompletionText -like "$wordToComplete*" } |
+        Sort-Object -Property ListItemText
+}

@@ -1,0 +1,71 @@
+//! Files: declarative ones and certificates.
+
+use super::{gwctl, gwctl_with_input, nobody, path};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+#[test]
+fn files_that_cannot_be_read_are_named_with_the_reason() {
+    let ran = gwctl(&["diff", "-f", "/nowhere/kong.yaml"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("/nowhere/kong.yaml") && ran.err.contains("No such file"), "{}", ran.err);
+    let ran = gwctl(&["config", "show", "-c", "/nowhere/kong.conf"]);
+    assert!(ran.code == 1 && ran.err.contains("/nowhere/kong.conf"), "{}", ran.err);
+}
+
+#[test]
+fn broken_yaml_is_told_with_file_line_and_column_without_a_control_plane() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (path(folder.path(), "a.yaml"), path(folder.path(), "b.json"));
+    fs::write(&one, "_format_version: \"3.0\"\nservices:\n- name: [a\n  host: b\n").unwrap();
+    fs::write(&two, "{\"_format_version\": }").unwrap();
+    let ran = gwctl(&["apply", "-f", &folder.path().display().to_string(), "--addr", &nobody()]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains("2 mistakes"), "{}", ran.err);
+    assert!(ran.err.contains(&format!("{one}:4:")) && ran.err.contains(&format!("{two}:1:")), "{}", ran.err);
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_told_at_once_with_the_names_around_them() {
+    let file = "_format_version: \"3.0\"\nservices:\n- {name: a, port: 99999999, routes: [{name: r, paths: [nope]}]}\n";
+    let ran = gwctl_with_input(&["diff", "-f", "-", "--addr", &nobody()], file);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    for part in [
+        "<stdin>: services[0] \"a\" host: required field missing",
+        "services[0] \"a\" port: ",
+        "services[0] \"a\" routes[0] \"r\" paths[0]: ",
+    ] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+}
+
+#[test]
+fn new_keys_are_private_and_old_ones_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = path(folder.path(), "new");
+    let ran = gwctl(&["certs", "init", "--dir", &dir]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("next: gwctl cp start"), "{}", ran.err);
+    let key = folder.path().join("new/cluster.key");
+    let mode = |name: &str| fs::metadata(folder.path().join("new").join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("cluster.crt"), mode("cluster.key")), (0o644, 0o600));
+    let before = fs::read(&key).unwrap();
+    let again = gwctl(&["certs", "init", "--dir", &dir]);
+    assert!(again.code == 1 && again.err.contains("--force"), "{}", again.err);
+    assert_eq!(fs::read(&key).unwrap(), before);
+    assert_eq!(gwctl(&["certs", "init", "--dir", &dir, "--force"]).code, 0);
+    assert_ne!(fs::read(&key).unwrap(), before);
+}
+
+#[test]
+fn an_authority_makes_a_pair_for_each_role() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().display().to_string();
+    assert_eq!(gwctl(&["certs", "init", "--dir", &dir, "--pki", "--name", "cp.example"]).code, 0);
+    let shown = gwctl(&["certs", "show", &path(folder.path(), "cp.crt"), "-o", "json"]);
+    let document: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
+    assert_eq!(document["items"][0]["names"], serde_json::json!(["cp.example"]));
+    assert_eq!(document["items"][0]["issuer"], "CN=gwctl cluster authority");
+    let key = gwctl(&["certs", "show", &path(folder.path(), "cp.key")]);
+    assert!(key.code == 1 && !key.err.contains("PRIVATE KEY-----"), "{}", key.err);
+}

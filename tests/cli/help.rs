@@ -1,0 +1,84 @@
+//! Help and wrong usage.
+
+use super::gwctl;
+
+/// Commands that do something.
+const COMMANDS: &[&[&str]] = &[
+    &["start"],
+    &["cp", "start"],
+    &["dp", "join"],
+    &["dp", "list"],
+    &["certs", "init"],
+    &["certs", "show"],
+    &["apply"],
+    &["diff"],
+    &["get"],
+    &["top"],
+    &["config", "show"],
+    &["completions"],
+    &["man"],
+    &["version"],
+    &["quickstart"],
+];
+
+#[test]
+fn every_command_has_help_with_examples_that_name_it() {
+    for command in COMMANDS {
+        for flag in ["-h", "--help"] {
+            let ran = gwctl(&[command, &[flag][..]].concat());
+            assert_eq!(ran.code, 0, "{command:?}");
+            let example = format!("gwctl {}", command.join(" "));
+            let (_, examples) = ran.out.split_once("Examples:").unwrap_or_else(|| panic!("{command:?} has none"));
+            assert!(examples.contains(&example), "{command:?}: {examples}");
+        }
+    }
+}
+
+#[test]
+fn the_overview_lists_the_commands_and_the_exit_codes() {
+    let ran = gwctl(&["--help"]);
+    assert_eq!(ran.code, 0);
+    for word in ["apply", "diff", "top", "Exit codes:"] {
+        assert!(ran.out.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_64_on_stderr() {
+    let cases: &[&[&str]] = &[
+        &[],
+        &["frobnicate"],
+        &["dp"],
+        &["dp", "join"],
+        &["apply"],
+        &["get"],
+        &["top", "--interval", "soon"],
+        &["certs", "init", "--name", "cp.example"],
+        &["certs", "init", "--days", "0"],
+        &["dp", "list", "-o", "xml"],
+        &["config", "show", "--set", "nothing"],
+    ];
+    for arguments in cases {
+        let ran = gwctl(arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (64, ""), "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn slips_of_the_finger_get_a_suggestion() {
+    for (arguments, suggestion) in [
+        (&["aply"][..], "'apply'"),
+        (&["get", "servces"], "'services'"),
+        (&["diff", "--file", "x", "--prun"], "'--prune'"),
+    ] {
+        let ran = gwctl(arguments);
+        assert!(ran.code == 64 && ran.err.contains(suggestion), "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn what_hangs_below_what_is_told_when_guessed_wrongly() {
+    let ran = gwctl(&["get", "plugins", "--of", "orders"]);
+    assert_eq!(ran.code, 64);
+    assert!(ran.err.contains("services/NAME"), "{}", ran.err);
+}
