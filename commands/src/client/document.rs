@@ -192,8 +192,8 @@ mod tests {
         assert_eq!(
             document.mistakes(fields.as_object().unwrap()),
             [
-                "b.yaml: services[1] \"two\" routes[0] \"r\" paths[0]: bad",
                 "b.yaml: services[1] \"two\" routes[0] \"r\": no",
+                "b.yaml: services[1] \"two\" routes[0] \"r\" paths[0]: bad",
             ]
         );
     }
