@@ -157,7 +157,7 @@ impl Model {
     pub(crate) fn banner(&self) -> Option<String> {
         let age = crate::format::age(self.data_age());
         match (&self.fault, &self.fleet) {
-            (Some(fault), Some(_)) => Some(format!("NO ANSWER, data is {age} old: {fault}")),
+            (Some(fault), Some(_)) => Some(format!("NO ANSWER, last data {age} ago: {fault}")),
             (Some(fault), None) => Some(format!("NO ANSWER: {fault}")),
             (None, Some(_)) if self.paused => Some(format!("PAUSED, data is {age} old; space resumes")),
             (None, _) => None,

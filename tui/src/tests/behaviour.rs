@@ -43,7 +43,7 @@ fn it_tries_again_by_itself_ever_less_often_but_every_ten_seconds() {
 #[test]
 fn an_answer_takes_the_banner_away() {
     let lost = after(model(), [answered(0, fleet()), failed(30_000)]);
-    assert!(frame_text(&lost, 80, 24).contains("NO ANSWER, data is 30s old: connection refused"));
+    assert!(frame_text(&lost, 80, 24).contains("NO ANSWER, last data 30s ago: connection refused"));
     let back = after(lost, [answered(40_000, fleet())]);
     assert!(!frame_text(&back, 80, 24).contains("NO ANSWER"));
 }
