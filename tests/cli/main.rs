@@ -1,9 +1,10 @@
-//! The binary as people and scripts meet it: help, exit codes, errors, output forms. No control plane is started.
+//! The binary as people and scripts meet it: help, exit codes, errors, output forms, changes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod files;
 mod help;
+mod live;
 
 use std::io::Write as _;
 use std::net::TcpListener;

@@ -7,12 +7,16 @@ use super::look::Look;
 use super::{connect, current};
 use crate::cli::Output;
 use crate::failure::{DIFFERS, Failure};
+use futures_util::future::join_all;
 use gwctl_admin_client::{Client, ClientError};
 use gwctl_declarative::{Action, DiffOptions, LoadOptions, Mode, Operation, Plan, load, plan};
 use gwctl_entities::{EntityError, Fill, Value};
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Requests on the way at the same time.
+const AT_ONCE: usize = 8;
 
 pub fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
     run(async {
@@ -148,18 +152,25 @@ fn confirm(plan: &Plan, yes: bool) -> Result<(), Failure> {
     Err(Failure::new("not confirmed; nothing was sent"))
 }
 
-/// Sends the operations in order, and stops at the first that fails.
+/// Sends the operations in order, and stops where one fails.
+///
+/// Those of one kind on one entity do not depend on each other: a few of them are on the way at once.
 async fn send(client: &Client, plan: &Plan) -> Result<(), Failure> {
     let mut line = Progress::new();
     let total = plan.operations.len();
-    for (done, operation) in plan.operations.iter().enumerate() {
-        line.say(&format!("{done} of {total} sent"));
-        if let Err(error) = one(client, operation).await {
-            line.end();
-            let failure = failure(&error);
-            let what = format!("{} {} could not be sent", operation.entity, operation.name);
-            let state = format!("{done} of {total} operations are done; `gwctl apply` again continues from there");
-            return Err(failure.within(format!("{}\n{state}", gwctl_tui::format::plain(&what))));
+    let mut done = 0;
+    for kind in plan.operations.chunk_by(|left, right| (left.action, &left.entity) == (right.action, &right.entity)) {
+        for batch in kind.chunks(AT_ONCE) {
+            line.say(&format!("{done} of {total} sent"));
+            let outcomes = join_all(batch.iter().map(|operation| one(client, operation))).await;
+            done += outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+            let failed = batch.iter().zip(outcomes).find_map(|(operation, outcome)| Some((operation, outcome.err()?)));
+            if let Some((operation, error)) = failed {
+                line.end();
+                let what = format!("{} {} could not be sent", operation.entity, operation.name);
+                let state = format!("{done} of {total} operations are done; `gwctl apply` again continues from there");
+                return Err(failure(&error).within(format!("{}\n{state}", gwctl_tui::format::plain(&what))));
+            }
         }
     }
     line.end();

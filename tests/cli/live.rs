@@ -1,0 +1,111 @@
+//! The commands against a control plane.
+
+use super::{Ran, gwctl, path};
+use gwctl_testkit::{Cluster, Node};
+use std::fs;
+use tempfile::TempDir;
+
+const FILE: &str = r#"
+_format_version: "3.0"
+services:
+- name: orders
+  url: http://127.0.0.1:9/x
+  routes: [{name: list, paths: [/orders]}]
+  plugins: [{name: key-auth}]
+upstreams: [{name: pool, targets: [{target: "127.0.0.1:81", weight: 10}]}]
+consumers: [{username: bob, keyauth_credentials: [{key: sesame-open}]}]
+"#;
+
+struct Live {
+    cp: Node,
+    files: TempDir,
+    _cluster: Cluster,
+}
+
+impl Live {
+    fn start() -> Live {
+        let cluster = Cluster::new(env!("CARGO_BIN_EXE_gwctl"));
+        let cp = cluster.start(&cluster.options("cp", "control_plane"));
+        Live { cp, files: tempfile::tempdir().unwrap(), _cluster: cluster }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        gwctl(&[arguments, &["--addr", &format!("http://127.0.0.1:{}", self.cp.admin())]].concat())
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let file = path(self.files.path(), name);
+        fs::write(&file, text).unwrap();
+        file
+    }
+}
+
+#[test]
+fn apply_does_what_diff_said_and_nothing_is_left_to_do() {
+    let live = Live::start();
+    let file = live.file("kong.yaml", FILE);
+    let before = live.run(&["diff", "-f", &file]);
+    assert_eq!(before.code, 2, "{}", before.err);
+    assert!(before.out.contains("+ create services orders") && before.out.contains("7 to create"), "{}", before.out);
+    let dry = live.run(&["apply", "-f", &file, "--dry-run"]);
+    assert_eq!((dry.code, live.run(&["get", "services"]).out.lines().count()), (2, 1));
+    let applied = live.run(&["apply", "-f", &file]);
+    assert_eq!(applied.code, 0, "{}", applied.err);
+    for ran in [&before, &dry, &applied] {
+        assert!(!ran.out.contains("sesame-open") && !ran.err.contains("sesame-open"), "a key is shown: {}", ran.out);
+    }
+    let after = live.run(&["diff", "-f", &file, "--prune"]);
+    assert_eq!((after.code, after.out.as_str()), (0, "no differences\n"));
+    let rows = live.run(&["get", "targets", "--of", "pool"]);
+    assert!(rows.out.contains("127.0.0.1:81  10"), "{}", rows.out);
+    let table = live.run(&["get", "key-auths"]);
+    assert!(table.code == 0 && !table.out.contains("sesame-open"), "{}", table.out);
+    let missing = live.run(&["get", "route", "nope"]);
+    assert!(missing.code == 1 && missing.err.contains("\"nope\""), "{}", missing.err);
+}
+
+#[test]
+fn nothing_is_deleted_without_prune_and_a_yes() {
+    let live = Live::start();
+    assert_eq!(live.run(&["apply", "-f", &live.file("kong.yaml", FILE)]).code, 0);
+    let small =
+        live.file("small.yaml", "{_format_version: \"3.0\", services: [{name: orders, url: \"http://h:9/x\"}]}");
+    let kept = live.run(&["apply", "-f", &small]);
+    assert!(kept.code == 0 && kept.out.contains("left as they are"), "{}{}", kept.out, kept.err);
+    let asked = live.run(&["apply", "-f", &small, "--prune"]);
+    assert!(asked.code == 1 && asked.err.contains("--yes"), "{}", asked.err);
+    assert_eq!(live.run(&["get", "route", "list"]).code, 0, "nothing was sent");
+    let pruned = live.run(&["apply", "-f", &small, "--prune", "--yes"]);
+    assert_eq!(pruned.code, 0, "{}", pruned.err);
+    assert_eq!(live.run(&["get", "consumers"]).out.lines().count(), 1);
+    assert_eq!(live.run(&["diff", "-f", &small, "--prune"]).code, 0);
+}
+
+#[test]
+fn select_tags_leave_what_others_own() {
+    let live = Live::start();
+    let team = |tag: &str, name: &str| {
+        let head = format!("_format_version: \"3.0\"\n_info: {{select_tags: [{tag}]}}\n");
+        live.file(&format!("{tag}.yaml"), &format!("{head}services: [{{name: {name}, url: \"http://h:9\"}}]\n"))
+    };
+    for file in [team("a", "one"), team("b", "two")] {
+        let ran = live.run(&["apply", "-f", &file, "--prune", "--yes"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+    }
+    let empty = live.file("empty.yaml", "_format_version: \"3.0\"\n");
+    assert_eq!(live.run(&["apply", "-f", &empty, "--select-tag", "a", "--prune", "--yes"]).code, 0);
+    let left = live.run(&["get", "services"]).out;
+    assert!(left.contains("two") && !left.contains("one"), "{left}");
+}
+
+#[test]
+fn a_fleet_without_data_planes_is_no_error() {
+    let live = Live::start();
+    let list = live.run(&["dp", "list"]);
+    assert_eq!((list.code, list.out.lines().count()), (0, 1), "{}", list.err);
+    let document: serde_json::Value = serde_json::from_str(&live.run(&["dp", "list", "-o", "json"]).out).unwrap();
+    assert_eq!(document["kind"], "fleet");
+    let frame = live.run(&["top"]);
+    assert!(frame.code == 0 && frame.out.contains("0 data planes"), "{}{}", frame.out, frame.err);
+    assert!(!frame.out.contains('\x1b'), "off a terminal it prints one frame");
+}
