@@ -1,7 +1,7 @@
 //! From flags to a client, and from its errors to failures.
 
 use super::args::ConnectArgs;
-use crate::failure::{Failure, INTERRUPTED, UNREACHABLE, USAGE};
+use crate::failure::{Failure, UNREACHABLE, USAGE};
 use gwctl_admin_client::{Client, ClientError, Options};
 use gwctl_entities::{NodeKind, Registry, RegistryOptions, Value};
 use std::future::Future;
@@ -12,16 +12,13 @@ pub fn client(args: &ConnectArgs) -> Result<Client, Failure> {
     Client::new(&options).map_err(|error| failure(&error))
 }
 
-/// Runs a command to its end, or until ctrl-c.
+/// Runs a command to its end.
+///
+/// Ctrl-C keeps its default meaning: it ends the process at once, also while a question or stdin is waited for, and
+/// the shell sees 130. Every request is whole or absent at the control plane, so nothing needs to be put back.
 pub fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::because("cannot start the runtime", &error))?;
-    runtime.block_on(async {
-        tokio::select! {
-            outcome = work => outcome,
-            _ = tokio::signal::ctrl_c() => Err(Failure::new("interrupted").code(INTERRUPTED)),
-        }
-    })
+    runtime.map_err(|error| Failure::because("cannot start the runtime", &error))?.block_on(work)
 }
 
 /// The failure of a request: 69 when the control plane could not be asked, its fields one per line when it refused.

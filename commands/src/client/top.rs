@@ -3,7 +3,7 @@
 use super::args::TopArgs;
 use super::connect::{client, failure, run};
 use super::look::{Look, interactive};
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 use gwctl_admin_client::{Client, ClientError};
 use gwctl_entities::fleet::Fleet;
 use gwctl_tui::{Action, Event, Fault, Key, Model, Options, frame_text, update, view};
@@ -12,6 +12,7 @@ use ratatui::crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -73,8 +74,10 @@ async fn session(client: Client, mut model: Model, mut terminal: DefaultTerminal
     std::thread::spawn(move || read_keys(&sender));
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    let mut hangup = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).map_err(broken)?;
-    let mut end = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).map_err(broken)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(broken)?;
+    let mut end = signal(SignalKind::terminate()).map_err(broken)?;
+    // The key arrives as a key here; this is the signal from elsewhere.
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(broken)?;
     let size = terminal.size().map_err(broken)?;
     update(&mut model, Event::Resize { width: size.width, height: size.height });
     let mut question: Option<JoinHandle<Result<Fleet, ClientError>>> = None;
@@ -91,6 +94,7 @@ async fn session(client: Client, mut model: Model, mut terminal: DefaultTerminal
             _ = ticks.tick() => vec![Event::Tick { now: now() }],
             _ = hangup.recv() => return Ok(ExitCode::SUCCESS),
             _ = end.recv() => return Ok(ExitCode::SUCCESS),
+            _ = interrupt.recv() => return Ok(ExitCode::from(INTERRUPTED)),
         };
         for action in events.into_iter().flat_map(|event| update(&mut model, event)).collect::<Vec<_>>() {
             match action {
