@@ -122,26 +122,30 @@ async fn answered(question: &mut Option<JoinHandle<Result<Fleet, ClientError>>>)
 
 fn read_keys(sender: &mpsc::UnboundedSender<Input>) {
     loop {
-        let input = match event::read() {
-            Ok(event::Event::Key(key)) if key.kind != KeyEventKind::Release => match known(key.code, key.modifiers) {
-                Some(key) => Input::Happened(Event::Key(key)),
-                None => continue,
-            },
-            Ok(event::Event::Resize(width, height)) => Input::Happened(Event::Resize { width, height }),
-            Ok(_) => continue,
-            Err(_) => Input::Ended,
+        let inputs: Vec<Input> = match event::read() {
+            Ok(event::Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                known(key.code, key.modifiers).into_iter().map(|key| Input::Happened(Event::Key(key))).collect()
+            }
+            Ok(event::Event::Resize(width, height)) => vec![Input::Happened(Event::Resize { width, height })],
+            Ok(_) => Vec::new(),
+            Err(_) => vec![Input::Ended],
         };
-        let last = matches!(input, Input::Ended);
-        if sender.send(input).is_err() || last {
-            return;
+        for input in inputs {
+            let last = matches!(input, Input::Ended);
+            if sender.send(input).is_err() || last {
+                return;
+            }
         }
     }
 }
 
-/// The key in the dashboard's own words.
-fn known(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
-    Some(match code {
+/// The keys in the dashboard's own words.
+///
+/// A key with alt is what a terminal sends for escape and the key typed quickly after it, and means that here.
+fn known(code: KeyCode, modifiers: KeyModifiers) -> Vec<Key> {
+    let key = match code {
         KeyCode::Char(letter) if modifiers.contains(KeyModifiers::CONTROL) => Key::Ctrl(letter.to_ascii_lowercase()),
+        KeyCode::Char(letter) if modifiers.contains(KeyModifiers::ALT) => return vec![Key::Esc, Key::Char(letter)],
         KeyCode::Char(letter) => Key::Char(letter),
         KeyCode::Up => Key::Up,
         KeyCode::Down => Key::Down,
@@ -154,6 +158,19 @@ fn known(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
         KeyCode::Enter => Key::Enter,
         KeyCode::Esc => Key::Esc,
         KeyCode::Backspace => Key::Backspace,
-        _ => return None,
-    })
+        _ => return Vec::new(),
+    };
+    vec![key]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_and_a_key_that_arrive_together_are_two_keys() {
+        assert_eq!(known(KeyCode::Char('q'), KeyModifiers::ALT), [Key::Esc, Key::Char('q')]);
+        assert_eq!(known(KeyCode::Char('C'), KeyModifiers::CONTROL), [Key::Ctrl('c')]);
+        assert_eq!(known(KeyCode::F(1), KeyModifiers::NONE), []);
+    }
 }
