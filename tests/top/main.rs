@@ -120,3 +120,18 @@ fn keys_filter_help_and_quit() {
     terminal.keys(&["q"]);
     wait_until("it to end", || !terminal.running());
 }
+
+#[test]
+fn the_quickstart_ends_in_the_dashboard_and_q_stops_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let terminal = Terminal::run("quickstart", &format!("{GWCTL} quickstart --dir {}", folder.path().display()));
+    wait_until("both data planes to be online", || {
+        terminal.line_with(&["dp-1", "online"]) && terminal.line_with(&["dp-2", "online"])
+    });
+    terminal.keys(&["q"]);
+    wait_until("it to end", || !terminal.running());
+    for log in ["cp.log", "dp-1.log", "dp-2.log"] {
+        let text = std::fs::read_to_string(folder.path().join(log)).unwrap();
+        assert!(text.contains("stopped"), "{log}:\n{text}");
+    }
+}

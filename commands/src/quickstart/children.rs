@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::process::{Child, Command};
 
@@ -53,6 +53,17 @@ impl Children {
         Ok(())
     }
 
+    /// Runs `gwctl` with these words on this terminal until it ends by itself.
+    pub(crate) async fn foreground<W: AsRef<OsStr>>(&mut self, name: &str, words: &[W]) -> Result<ExitStatus, Failure> {
+        let failed = |error: std::io::Error| Failure::because(format!("cannot run {name}"), &error);
+        let child = Command::new(executable()?).args(words).kill_on_drop(true).spawn().map_err(failed)?;
+        self.running.push((name.to_owned(), child));
+        match self.running.last_mut() {
+            Some((_, child)) => child.wait().await.map_err(failed),
+            None => Err(Failure::new(format!("{name} is not running"))),
+        }
+    }
+
     /// Runs `gwctl` with these words to its end.
     pub(crate) async fn run<W: AsRef<OsStr>>(&self, name: &str, words: &[W]) -> Result<(), Failure> {
         let output = Command::new(executable()?).args(words).stdin(Stdio::null()).kill_on_drop(true).output().await;
@@ -80,7 +91,11 @@ impl Children {
     /// Stops all children, last started first, and waits for their ends.
     pub(crate) async fn stop(&mut self) {
         for (_, child) in self.running.iter_mut().rev() {
-            drop(child.stdin.take());
+            match child.stdin.take() {
+                Some(stdin) => drop(stdin),
+                // One in the foreground has the terminal to put back in order.
+                None => terminate(child),
+            }
         }
         while let Some((name, mut child)) = self.running.pop() {
             if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
@@ -88,6 +103,15 @@ impl Children {
                 let _ = child.kill().await;
             }
         }
+    }
+}
+
+/// SIGTERM to a child that has not ended.
+fn terminate(child: &Child) {
+    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+    if let Some(id) = id {
+        // It may end at this moment; then there is nothing to stop.
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
     }
 }
 

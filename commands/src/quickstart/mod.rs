@@ -33,10 +33,12 @@ pub fn run(args: &QuickstartArgs) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start the runtime", &error))?;
     runtime.block_on(async {
+        // Before the first child: from then on nothing may end this process without stopping them.
+        let interrupted = interrupted()?;
         let mut children = Children::new(&dir);
         let outcome = tokio::select! {
             outcome = session(args, &dir, &mut children) => outcome,
-            () = interrupted() => Ok(()),
+            () = interrupted => Ok(()),
         };
         children.stop().await;
         outcome?;
@@ -62,17 +64,18 @@ fn folder(args: &QuickstartArgs) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::because(format!("cannot use the folder {}", dir.display()), &error))
 }
 
-async fn interrupted() {
+/// Listens for SIGINT and SIGTERM from now on; the future ends with the first.
+fn interrupted() -> Result<impl Future<Output = ()>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
-    match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
-        (Ok(mut interrupt), Ok(mut terminate)) => {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
+    let failed = |error: std::io::Error| Failure::because("cannot listen for signals", &error);
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
         }
-        _ => std::future::pending().await,
-    }
+    })
 }
 
 async fn session(args: &QuickstartArgs, dir: &Path, children: &mut Children) -> Result<(), Failure> {
@@ -82,8 +85,8 @@ async fn session(args: &QuickstartArgs, dir: &Path, children: &mut Children) -> 
     print_examples(&places);
     let end = args.exit_after.map(|seconds| started + Duration::from_secs(seconds));
     let shown = async {
-        if std::io::stdout().is_terminal() && args.exit_after.is_none() {
-            top(&places).await
+        if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
+            top(&places, children).await
         } else {
             status_lines(&places, children).await
         }
@@ -213,14 +216,8 @@ fn print_examples(places: &Places) {
     );
 }
 
-async fn top(places: &Places) -> Result<(), Failure> {
-    let executable = children::executable()?;
-    let mut top = tokio::process::Command::new(executable)
-        .args(["top", "--addr", &places.admin])
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| Failure::because("cannot start gwctl top", &error))?;
-    let ended = top.wait().await.map_err(|error| Failure::because("gwctl top failed", &error))?;
+async fn top(places: &Places, children: &mut Children) -> Result<(), Failure> {
+    let ended = children.foreground("top", &["top", "--addr", &places.admin]).await?;
     if ended.success() { Ok(()) } else { Err(Failure::new(format!("gwctl top ended with {ended}"))) }
 }
 

@@ -102,10 +102,12 @@ impl FleetTable {
         store.set_setting(SETTING, Some(&text))
     }
 
-    /// A payload of this version is what data planes are meant to have from now on.
+    /// A payload of this version is what data planes are meant to have from now on. A version that left the hash as it
+    /// was is one they have already.
     pub fn payload_made(&self, hash: &ConfigHash, version: u64) {
         let mut state = self.lock();
-        if state.made.back().is_some_and(|made| made.hash == *hash) {
+        if let Some(newest) = state.made.back_mut().filter(|newest| newest.hash == *hash) {
+            newest.version = version;
             return;
         }
         if state.made.len() == REMEMBERED {
@@ -225,9 +227,7 @@ fn member(id: &str, row: &Member, made: &VecDeque<Made>, version: u64, now_milli
         protocol: Some(row.protocol.clone()),
         last_seen_millis: row.last_seen_millis,
         config_hash: Some(row.config_hash.clone()),
-        // A node that serves the newest payload has everything up to the store's version.
-        applied_version: position
-            .and_then(|at| if at + 1 == made.len() { Some(version) } else { Some(made.get(at)?.version) }),
+        applied_version: position.and_then(|position| Some(made.get(position)?.version)),
         target_version: Some(version),
         lag_millis: Some(first_missing.map_or(0, |payload| now_millis.saturating_sub(payload.since_millis))),
         certificate_expires_at: row.certificate_expires_at,
@@ -267,6 +267,9 @@ mod tests {
         let fleet = table.fleet(5);
         assert_eq!((fleet.items[0].applied_version, fleet.items[0].target_version), (Some(3), Some(5)));
         reports(&table, "a", "two");
+        let fleet = table.fleet(6);
+        assert_eq!(fleet.items[0].applied_version, Some(5), "version 6 is not on its way yet");
+        table.payload_made(&ConfigHash::from("two"), 6);
         let fleet = table.fleet(6);
         assert_eq!((fleet.items[0].applied_version, fleet.items[0].lag_millis), (Some(6), Some(0)));
         assert_eq!(fleet.config_hash.as_deref(), Some("two"));
