@@ -73,6 +73,7 @@ impl Environment {
         let map = size.initial.max(doubled).min(limit).next_multiple_of(STEP);
         let env = open_env(folder, map).map_err(at)?;
         refuse_truncated(&env, folder, file)?;
+        reserve_readers(folder);
         let tables = Tables::open(&env).map_err(at)?;
         let environment =
             Environment { env, tables, gate: Gate::default(), limit, folder: folder.to_owned(), _lock: lock };
@@ -183,6 +184,23 @@ fn refuse_truncated(env: &Env<WithoutTls>, folder: &Path, file: u64) -> Result<(
         return Err(StoreError::Damaged { folder: folder.to_owned(), detail });
     }
     Ok(())
+}
+
+/// Takes the disk space of the readers' table now. LMDB maps the file with holes; filling one while the disk is full
+/// would end the process (SIGBUS) at the first read by more readers than ever before.
+fn reserve_readers(folder: &Path) {
+    let path = folder.join("lock.mdb");
+    let reserved = OpenOptions::new().write(true).open(&path).and_then(|file| {
+        let length = file.metadata()?.len();
+        Ok(rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, length)?)
+    });
+    match reserved {
+        // Some file systems cannot; they are no worse off than before.
+        Err(error) if error.kind() != std::io::ErrorKind::Unsupported => {
+            tracing::warn!(path = %path.display(), %error, "cannot reserve the space of the table of readers; free space on the disk and restart");
+        }
+        _ => {}
+    }
 }
 
 /// Creates the folder if need be (mode 700) and takes its lock, which ends with the process at the latest.

@@ -95,6 +95,22 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// Whether the disk, or the limit set for the store, leaves no room. A write that LMDB finds cut short in the
+    /// middle comes as EIO, which is a full disk far more often than a broken one.
+    fn found_no_room(&self) -> bool {
+        let full = |error: &std::io::Error| {
+            matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+                || error.raw_os_error() == Some(Errno::IO.raw_os_error())
+        };
+        match self {
+            Self::Full { .. } => true,
+            Self::Engine { source: heed::Error::Io(source), .. } => full(source),
+            _ => false,
+        }
+    }
+}
+
 fn io_hint(error: &std::io::Error) -> Option<&'static str> {
     match error.kind() {
         ErrorKind::PermissionDenied => Some("run gwctl as the owner of the folder, or change its owner or mode"),
@@ -112,9 +128,20 @@ fn io_hint(error: &std::io::Error) -> Option<&'static str> {
     }
 }
 
+/// Status of a write that found no room (RFC 4918, 507 Insufficient Storage).
+const INSUFFICIENT_STORAGE: u16 = 507;
+
 impl From<StoreError> for EntityError {
+    /// A write that found no room is told to the client, without the folder: who asks can do something about it.
     fn from(error: StoreError) -> EntityError {
-        match (error.hint(), error) {
+        let hint = error.hint();
+        if error.found_no_room() {
+            tracing::error!(%error, hint, "the store cannot be written");
+            let message = "the change was refused and nothing was changed: the disk of the configuration store is full \
+                           or failing; free space on this node and try again";
+            return EntityError::Bare { status: INSUFFICIENT_STORAGE, message: message.to_owned() };
+        }
+        match (hint, error) {
             (_, StoreError::Refused(refusal)) => refusal,
             (Some(hint), error) => EntityError::Database(format!("{error}; {hint}")),
             (None, error) => EntityError::Database(error.to_string()),
@@ -199,6 +226,18 @@ mod tests {
             assert!(text.starts_with("cannot create the folder /var/lib/gwctl: "), "{text}");
             assert!(text.contains(reason) && text.contains(remedy), "{text}");
         }
+    }
+
+    #[test]
+    fn a_write_without_room_is_told_to_the_client_but_not_the_folder() {
+        for errno in [Errno::NOSPC, Errno::IO, Errno::DQUOT] {
+            let fault = Fault::from(heed::Error::Io(errno.into())).at(Path::new("/var/lib/gwctl"));
+            let EntityError::Bare { status: 507, message } = EntityError::from(fault) else { panic!("{errno}") };
+            assert!(message.contains("nothing was changed") && message.contains("free space"), "{message}");
+            assert!(!message.contains("/var"), "{message}");
+        }
+        let limit = StoreError::Full { folder: "/x".into(), limit: 1 };
+        assert!(matches!(EntityError::from(limit), EntityError::Bare { status: 507, .. }));
     }
 
     #[test]
