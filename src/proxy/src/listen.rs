@@ -18,10 +18,25 @@ pub(crate) struct Bound {
 /// Connections waiting to be accepted.
 const BACKLOG: i32 = 4096;
 
+/// Fails when another process listens on the address. `SO_REUSEPORT` alone would let two nodes of one user share a
+/// port unnoticed, each with its own configuration.
+fn refuse_shared(address: SocketAddr) -> io::Result<()> {
+    if address.port() == 0 {
+        return Ok(());
+    }
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())
+}
+
 /// Binds an address once per worker; the kernel spreads connections over them. With port 0 all take the port that the
 /// first was given.
 pub(crate) fn bind(listener: &Listener, tls: Option<&TlsAcceptor>, workers: usize) -> io::Result<Vec<Bound>> {
     let mut address = listener.addr;
+    refuse_shared(address)?;
     let mut bound = Vec::with_capacity(workers);
     for _ in 0..workers {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
