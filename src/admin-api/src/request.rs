@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::backend::Origin;
 use crate::{form, multipart};
-use gwctl_entities::{Record, Value};
+use gwctl_entities::{EntityError, Record, Value};
 use http::Method;
 use percent_encoding::percent_decode_str;
 
@@ -133,13 +133,30 @@ pub(crate) fn parse_body(kind: &Kind, bytes: &[u8]) -> Result<Body, Answer> {
     match kind {
         Kind::Nothing => Ok(Body::Empty),
         Kind::Json => parse_json(bytes).map(Body::Json),
-        Kind::Yaml => Ok(Body::Text(String::from_utf8_lossy(bytes).into_owned())),
+        Kind::Yaml => Ok(Body::Text(yaml_text(bytes)?)),
         Kind::Form => {
             let arguments = Arguments::parse(&String::from_utf8_lossy(bytes)).0;
             limited(arguments.into_iter().map(|(name, value)| (name, form::Given::from(value))).collect())
         }
         Kind::Multipart { boundary } => limited(multipart::parts(bytes, boundary)),
     }
+}
+
+/// A text that is no UTF-8 is refused at the place where it ends to be one: to read it anyway would store other names
+/// than were sent.
+fn yaml_text(bytes: &[u8]) -> Result<String, Answer> {
+    let error = match std::str::from_utf8(bytes) {
+        Ok(text) => return Ok(text.to_owned()),
+        Err(error) => error,
+    };
+    let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+    let line = good.matches('\n').count() + 1;
+    let column = good.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
+    let words = format!(
+        "failed parsing declarative configuration: {line}:{column}: the text is not UTF-8 from here on; save it as UTF-8"
+    );
+    let fields = Record::from_iter([("error".to_owned(), Value::String(words))]);
+    Err(EntityError::InvalidDeclarative { fields, flattened: None }.into())
 }
 
 fn limited(pairs: Vec<(String, form::Given)>) -> Result<Body, Answer> {
@@ -173,6 +190,14 @@ mod tests {
         assert_eq!(segments("/"), Some(vec![]));
         assert_eq!(segments("//services"), None);
         assert_eq!(segments("/a%20b/c%2Fd"), Some(vec!["a b".to_owned(), "c/d".to_owned()]));
+    }
+
+    #[test]
+    fn a_text_that_is_no_utf8_is_refused_at_its_place() {
+        let answer = parse_body(&Kind::Yaml, b"a: 1\nb: \xc3\xa9\xff\n").unwrap_err();
+        assert_eq!(answer.status, 400);
+        let crate::answer::Content::Json(body) = answer.content else { panic!("no JSON") };
+        assert!(body["fields"]["error"].as_str().unwrap().contains("2:5: the text is not UTF-8"), "{body}");
     }
 
     #[test]
