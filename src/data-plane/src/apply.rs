@@ -5,7 +5,7 @@ use crate::gateway::Gateway;
 use crate::link::Apply;
 use gwctl_declarative::{LoadOptions, Loaded, Mode, load};
 use gwctl_entities::{EntityError, Registry, Value};
-use gwctl_store::{CachedConfiguration, DataPlaneCache, Portion, SystemFill};
+use gwctl_store::{CachedConfiguration, DataPlaneCache, Portion, StoreError, SystemFill};
 use gwctl_wire::ConfigHash;
 use gwctl_wire::v1::dp_link::Outcome;
 use gwctl_wire::v1::reconfigure::{Examined, Limits, Reconfigure, examine};
@@ -71,18 +71,19 @@ impl Configured {
         }
     }
 
-    fn change(&self, change: Reconfigure) -> Result<ConfigHash, String> {
+    fn change(&self, change: Reconfigure) -> Result<ConfigHash, Outcome> {
         let began = Instant::now();
-        let loaded = self.verify(Value::Object(change.config_table))?;
+        let loaded = self.verify(Value::Object(change.config_table)).map_err(Outcome::Refused)?;
         let verified = began.elapsed();
         let records: BTreeMap<_, _> = loaded.tables.into_iter().map(|table| (table.entity, table.records)).collect();
-        let prepared = self.gateway.prepare(|entity| records.get(entity).cloned().unwrap_or_default())?;
+        let prepared = self.gateway.prepare(|entity| records.get(entity).cloned().unwrap_or_default());
+        let prepared = prepared.map_err(Outcome::Refused)?;
         let built = prepared.took;
         let hash = change.config_hash;
         let stored = self
             .cache
             .apply(&CachedConfiguration { hash: hash.to_string(), records })
-            .map_err(|error| format!("cannot store it in {error}"))?;
+            .map_err(|error| not_stored(&error))?;
         self.gateway.install(prepared);
         self.set_hash(hash.clone());
         tracing::info!(
@@ -113,10 +114,18 @@ impl Apply for Configured {
             Ok(Examined::Unchanged) => Outcome::Unchanged,
             Ok(Examined::Change(change)) => match self.change(change) {
                 Ok(hash) => Outcome::Applied(hash),
-                Err(fault) => Outcome::Refused(fault),
+                Err(outcome) => outcome,
             },
         }
     }
+}
+
+fn not_stored(error: &StoreError) -> Outcome {
+    if let StoreError::Refused(refusal) = error {
+        return Outcome::Refused(format!("cannot store the configuration: {refusal}"));
+    }
+    let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+    Outcome::NotStored(format!("cannot store the configuration: {error}{hint}"))
 }
 
 fn millis(duration: Duration) -> f64 {

@@ -8,7 +8,7 @@
 //! | live | any frame but close | live | silence 45 s; a payload replaces the one pending; apply it if none is being applied |
 //! | live | applied, unchanged | live | take the new hash; apply what is pending, else ping at once |
 //! | live | refused, skipped | live | keep the old hash, report; apply what is pending |
-//! | live | undecodable | waiting | hang up, report; redial |
+//! | live | undecodable, not stored | waiting | hang up, report; redial |
 //! | dialing, live | lost, close frame, timer dial, timer silence | waiting | hang up; redial |
 //! | idle, dialing, waiting | outcome of an apply | same | take the hash; apply what is pending |
 //! | any but closed | stop | closed | hang up; nothing after |
@@ -83,6 +83,9 @@ pub enum Reason {
     /// The payload could not be read at all.
     #[error("undecodable payload: {0}")]
     PeerUndecodable(String),
+    /// The payload could not be stored here.
+    #[error("{0}; the configuration will be asked for again")]
+    IoNotStored(String),
     /// The node stops.
     #[error("this node is stopping")]
     Stopped,
@@ -131,8 +134,11 @@ pub enum Outcome {
     Unchanged,
     /// It is a message of an unknown type; nothing was done.
     Skipped,
-    /// It decodes but is not valid, or could not be stored; the old configuration stays.
+    /// It decodes but is not valid; the old configuration stays.
     Refused(String),
+    /// It is valid, but this node could not store it (disk full); the old configuration stays. The link is opened anew
+    /// later, upon which the control plane sends its configuration again: nothing else would, until the next change.
+    NotStored(String),
     /// It is not compressed JSON, or breaks a limit.
     Undecodable(String),
 }
@@ -426,7 +432,7 @@ impl DpLink {
 
     fn conclude(&mut self, now: Moment, outcome: Outcome) {
         let Some(connection) = self.applying.take() else { return };
-        if !matches!(outcome, Outcome::Undecodable(_)) && self.is_live() {
+        if !matches!(outcome, Outcome::Undecodable(_) | Outcome::NotStored(_)) && self.is_live() {
             self.forget_failures();
         }
         match outcome {
@@ -443,7 +449,14 @@ impl DpLink {
                 self.pending = None;
                 self.give_up(now, Reason::PeerUndecodable(fault));
             }
-            Outcome::Undecodable(fault) => self.effects.push_back(Effect::Report(Report::Refused { fault })),
+            Outcome::NotStored(fault) if self.is_live() && connection == self.connection => {
+                self.pending = None;
+                self.effects.push_back(Effect::Report(Report::Refused { fault: fault.clone() }));
+                self.give_up(now, Reason::IoNotStored(fault));
+            }
+            Outcome::Undecodable(fault) | Outcome::NotStored(fault) => {
+                self.effects.push_back(Effect::Report(Report::Refused { fault }));
+            }
         }
         self.apply_pending();
         if self.owes_ping && self.applying.is_none() {

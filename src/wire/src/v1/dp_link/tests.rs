@@ -183,6 +183,19 @@ fn an_undecodable_payload_ends_the_link_it_came_on_but_not_a_later_one() {
 }
 
 #[test]
+fn a_payload_that_cannot_be_stored_is_asked_for_again_by_a_new_link() {
+    let mut link = live();
+    link.handle_frame(START, payload("one"));
+    effects(&mut link);
+    let ended = applied(&mut link, START, Outcome::NotStored("disk full".to_owned()));
+    assert_eq!(ended[0], Effect::Report(Report::Refused { fault: "disk full".to_owned() }));
+    assert_eq!(ended[1], Effect::HangUp(Reason::IoNotStored("disk full".to_owned())));
+    let redial = link.next_timeout().unwrap();
+    link.handle_timeout(redial);
+    assert!(effects(&mut link).iter().any(|effect| matches!(effect, Effect::Dial { .. })));
+}
+
+#[test]
 fn a_payload_outlives_its_link() {
     let mut link = live();
     link.handle_frame(START, payload("one"));
@@ -279,6 +292,7 @@ fn event() -> impl Strategy<Value = Event> {
         Just(Outcome::Skipped),
         Just(Outcome::Refused("r".to_owned())),
         Just(Outcome::Undecodable("u".to_owned())),
+        Just(Outcome::NotStored("n".to_owned())),
     ];
     prop_oneof![
         2 => Just(Event::Command(Command::Start)),
