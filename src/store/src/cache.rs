@@ -21,6 +21,11 @@ const HASH: &str = "config_hash";
 /// Setting that holds the tag.
 const TAG: &str = "tag";
 
+/// File that counts the starts which have not yet read the cache to its end.
+const OPENING: &str = "opening";
+/// Unfinished starts after which the cache counts as damaged. One may be an operator's kill.
+const UNFINISHED_LIMIT: u32 = 2;
+
 /// A whole configuration and its hash.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CachedConfiguration {
@@ -74,7 +79,10 @@ impl DataPlaneCache {
         size: MapSize,
         clock: Arc<dyn Clock>,
     ) -> Result<DataPlaneCache, StoreError> {
-        let (environment, damage) = open_or_start_over(folder, size, claim(folder)?)?;
+        let lock = claim(folder)?;
+        let crashed = throw_away_after_crashes(folder)?;
+        let (environment, damage) = open_or_start_over(folder, size, lock)?;
+        let damage = damage.or(crashed);
         let opening = damage.map_or(Opening::Empty, Opening::Discarded);
         let mut cache = DataPlaneCache { environment, registry, clock, opening, writer: Mutex::new(()) };
         if let Some(opening) = cache.settle(tag)? {
@@ -150,7 +158,17 @@ impl DataPlaneCache {
     }
 
     /// The configuration held; None when there is none.
+    ///
+    /// Once it returns, the start counts as finished: LMDB maps its file, so reading a damaged one may end the process,
+    /// and a node that is started again and again must not read it for ever.
     pub fn load(&self, portion: Portion) -> Result<Option<CachedConfiguration>, StoreError> {
+        let loaded = self.load_records(portion)?;
+        // A file that stays costs at most the cache, which is filled again.
+        let _ = std::fs::remove_file(self.environment.folder.join(OPENING));
+        Ok(loaded)
+    }
+
+    fn load_records(&self, portion: Portion) -> Result<Option<CachedConfiguration>, StoreError> {
         let snapshot = Snapshot::new(&self.environment, &self.registry, millis(self.clock.as_ref()))?;
         let Some(hash) = snapshot.look(|view| view.tables.setting(view.txn, HASH))? else { return Ok(None) };
         let left_out = match portion {
@@ -211,6 +229,32 @@ impl DataPlaneCache {
     }
 }
 
+/// Counts this start; after too many that did not come to their end the files go and the reason is given.
+fn throw_away_after_crashes(folder: &Path) -> Result<Option<String>, StoreError> {
+    let path = folder.join(OPENING);
+    let unfinished = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0_u32);
+    let crashed = unfinished >= UNFINISHED_LIMIT;
+    if crashed {
+        remove_files(folder)?;
+    }
+    // On a full disk the count stays as it is, which is no reason not to start.
+    let _ = std::fs::write(&path, if crashed { 1 } else { unfinished + 1 }.to_string());
+    Ok(crashed.then(|| format!("the last {unfinished} starts ended while reading it")))
+}
+
+fn remove_files(folder: &Path) -> Result<(), StoreError> {
+    for name in ["data.mdb", "lock.mdb"] {
+        let path = folder.join(name);
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(StoreError::Io { action: "remove the damaged file", path, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Opens the folder; files that no store can be read from are removed and the reason given.
 fn open_or_start_over(folder: &Path, size: MapSize, lock: File) -> Result<(Environment, Option<String>), StoreError> {
     let spare = lock.try_clone().map_err(|source| StoreError::Io {
@@ -221,15 +265,7 @@ fn open_or_start_over(folder: &Path, size: MapSize, lock: File) -> Result<(Envir
     match Environment::open_claimed(folder, size, lock) {
         Ok(environment) => Ok((environment, None)),
         Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) => {
-            for name in ["data.mdb", "lock.mdb"] {
-                let path = folder.join(name);
-                match std::fs::remove_file(&path) {
-                    Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(StoreError::Io { action: "remove the damaged file", path, source });
-                    }
-                    _ => {}
-                }
-            }
+            remove_files(folder)?;
             Ok((Environment::open_claimed(folder, size, spare)?, Some(error.to_string())))
         }
         Err(error) => Err(error),

@@ -211,6 +211,21 @@ fn damaged_files_are_discarded_and_the_cache_works_again() {
 }
 
 #[test]
+fn a_cache_that_ends_every_start_is_thrown_away() {
+    let folder = tempdir().unwrap();
+    open(folder.path()).apply(&configuration("h1")).unwrap();
+    // A start that came to its end forgets those before it that did not.
+    assert!(open(folder.path()).load(Portion::WithoutConsumers).unwrap().is_some());
+    for _ in 0..UNFINISHED_LIMIT {
+        assert_eq!(open(folder.path()).opening(), &Opening::Warm("h1".to_owned()));
+    }
+    let cache = open(folder.path());
+    let Opening::Discarded(reason) = cache.opening() else { panic!("{:?}", cache.opening()) };
+    assert!(reason.contains("the last 2 starts ended while reading it"), "{reason}");
+    assert_eq!(cache.load(Portion::Whole).unwrap(), None);
+}
+
+#[test]
 fn the_folder_is_held_even_after_starting_over() {
     let folder = tempdir().unwrap();
     std::fs::write(folder.path().join("data.mdb"), "no database".repeat(1000)).unwrap();
