@@ -92,13 +92,14 @@ fn refusal(head: &http::request::Parts, body: &Incoming, options: &ProxyOptions)
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     let hosts = headers.get_all(HOST).iter().count();
     let odd_method = !head.method.as_str().bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'));
+    let odd_host = headers.get(HOST).is_some_and(|host| !plausible_host(host.as_bytes()));
     let misses_host = hosts > 1 || (hosts == 0 && head.version == Version::HTTP_11);
     let too_long = |length: u64| options.client_max_body_size != 0 && length > options.client_max_body_size;
     let (status, message) = if target.len() > options.max_target_size {
         (StatusCode::URI_TOO_LONG, "URI too long")
     } else if size > options.max_head_size {
         (StatusCode::BAD_REQUEST, "Request header or cookie too large")
-    } else if odd_method || misses_host || check_target(target.as_bytes()).is_err() {
+    } else if odd_method || odd_host || misses_host || check_target(target.as_bytes()).is_err() {
         (StatusCode::BAD_REQUEST, "Bad request")
     } else if body.size_hint().exact().is_some_and(too_long) {
         (StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")
@@ -107,6 +108,12 @@ fn refusal(head: &http::request::Parts, body: &Incoming, options: &ProxyOptions)
     };
     // What follows on the connection may be anything.
     Some(Exit::fault(status, message).with_header(CONNECTION, HeaderValue::from_static("close")))
+}
+
+/// What nginx takes for a host: no slash, no blank or control character, no empty label. Anything else could mean one
+/// thing to the router and another to the upstream.
+fn plausible_host(host: &[u8]) -> bool {
+    host.iter().all(|byte| !matches!(byte, 0..=b' ' | b'/' | 0x7f)) && !host.windows(2).any(|pair| pair == b"..")
 }
 
 /// Lower case, without port and without the dot of a full name.
