@@ -36,6 +36,7 @@ pub fn start(args: &SettingsArgs, fixed: &[(&str, &str)]) -> Result<ExitCode, Fa
     for warning in &loaded.warnings {
         tracing::warn!("{}", settings::line(warning));
     }
+    raise_open_files();
     let materials = settings::materials(&conf)?;
     identity::make_prefix(&conf.prefix)?;
     let identity = NodeIdentity::of(&conf)?;
@@ -43,6 +44,20 @@ pub fn start(args: &SettingsArgs, fixed: &[(&str, &str)]) -> Result<ExitCode, Fa
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start the runtime", &error))?;
     runtime.block_on(run(node, args.until_stdin_ends))
+}
+
+/// Takes as many open files as the system allows: each connection needs one, and the usual soft limit of 1024 is used
+/// up by a few hundred slow clients.
+fn raise_open_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current == limit.maximum {
+        return;
+    }
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "cannot raise the limit of open files; raise it with `ulimit -n` or LimitNOFILE=");
+    }
 }
 
 /// `gwctl dp join`.

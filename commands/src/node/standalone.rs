@@ -86,6 +86,7 @@ fn load_file(node: &Node, backend: &dyn Backend) -> Result<(), Failure> {
         (Some(path), _) => {
             let text = std::fs::read_to_string(path).map_err(|error| {
                 Failure::because(format!("cannot read declarative_config {}", path.display()), &error)
+                    .hint("give the path of a YAML or JSON file in UTF-8 that this user can read")
             })?;
             (text, path.display().to_string())
         }
