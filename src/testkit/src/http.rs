@@ -53,7 +53,8 @@ pub fn request(port: u16, request: &Request<'_>) -> std::io::Result<Answer> {
     read_answer(&mut BufReader::new(stream))
 }
 
-fn read_answer(stream: &mut impl BufRead) -> std::io::Result<Answer> {
+/// Reads an answer to its end.
+pub fn read_answer(stream: &mut impl BufRead) -> std::io::Result<Answer> {
     let broken = |why: &str| std::io::Error::other(format!("no HTTP answer: {why}"));
     let mut line = String::new();
     stream.read_line(&mut line)?;

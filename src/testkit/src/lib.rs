@@ -8,7 +8,7 @@ mod http;
 mod node;
 mod upstream;
 
-pub use http::{Answer, Request, delete, get, patch, post, put, request};
+pub use http::{Answer, Request, delete, get, patch, post, put, read_answer, request};
 pub use node::{Cluster, Node, NodeOptions, free_ports};
 pub use upstream::Upstream;
 

@@ -131,6 +131,11 @@ impl Node {
         ended.expect("it ended")
     }
 
+    /// Whether the process is gone.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for an end the node comes to by itself.
     pub fn ended(&mut self) -> ExitStatus {
         let mut ended = None;
