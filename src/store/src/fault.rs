@@ -137,9 +137,17 @@ impl From<StoreError> for EntityError {
         let hint = error.hint();
         if error.found_no_room() {
             tracing::error!(%error, hint, "the store cannot be written");
-            let message = "the change was refused and nothing was changed: the disk of the configuration store is full \
-                           or failing; free space on this node and try again";
-            return EntityError::Bare { status: INSUFFICIENT_STORAGE, message: message.to_owned() };
+            let reason = match &error {
+                StoreError::Full { limit, .. } => {
+                    format!(
+                        "the configuration store has reached its limit of {limit} bytes; raise the limit or trim the history"
+                    )
+                }
+                _ => "the disk of the configuration store is full or failing; free space on this node and try again"
+                    .to_owned(),
+            };
+            let message = format!("the change was refused and nothing was changed: {reason}");
+            return EntityError::Bare { status: INSUFFICIENT_STORAGE, message };
         }
         match (hint, error) {
             (_, StoreError::Refused(refusal)) => refusal,

@@ -101,7 +101,9 @@ fn a_full_store_says_so_and_keeps_working() {
     let store = open(folder.path(), small(256 * 1024));
     insert(&store, vec![("services", service(1, "a"))]).unwrap();
     let records = (2..=200).map(|number| ("services", big(number))).collect();
-    let EntityError::Database(text) = insert(&store, records).unwrap_err() else { panic!("another error") };
+    let EntityError::Bare { status: 507, message: text } = insert(&store, records).unwrap_err() else {
+        panic!("another error")
+    };
     assert!(text.contains("limit of 262144 bytes; raise the limit"), "{text}");
     assert_eq!(insert(&store, vec![("services", service(2, "b"))]).unwrap().version, 2);
     assert_eq!(store.verify().unwrap(), Vec::<String>::new());
