@@ -60,8 +60,8 @@ fn write_until_full(folder: &Path) {
     for number in 1.. {
         match write(number) {
             Ok(commit) => say('a', commit.version),
-            Err(EntityError::Database(text)) => {
-                assert!(text.contains("LMDB failed in") && text.contains("nothing acknowledged is lost"), "{text}");
+            Err(EntityError::Bare { status: 507, message }) => {
+                assert!(message.contains("nothing was changed") && message.contains("free space"), "{message}");
                 assert_eq!(content(&store), expected(number - 1));
                 assert_eq!(store.version(), number - 1);
                 assert!(write(number).is_err(), "there is still no space");
