@@ -1,0 +1,3 @@
+module github.com/daveshanley/vacuum
+
+go 1.24
