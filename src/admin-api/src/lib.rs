@@ -1,7 +1,7 @@
 //! Kong's Admin API and Status API over HTTP, on a [`Backend`].
 //!
 //! - [`backend`]: what the node behind the API must offer.
-//! - [`serve`]: listeners; [`serve::Listener::bind`] first, then [`serve::serve`].
+//! - [`mod@serve`]: listeners; [`serve::Listener::bind`] first, then [`serve::serve`].
 //!
 //! Beyond Kong: `GET /gwctl/fleet`; the header `gwctl-version` on answers that show or change records; `If-Match` with
 //! such a version on a write, which is refused with 412 when another write came first; `Gwctl-User` for the history.
