@@ -58,6 +58,17 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// What the paths begin with, as far as it is known, by their number.
+    pub(crate) fn prefixes(&self) -> impl Iterator<Item = (u32, &str)> + Clone {
+        self.paths.iter().enumerate().map(|(number, rule)| {
+            let prefix = match rule {
+                PathRule::Prefix(prefix) => prefix,
+                PathRule::Regex { literal, .. } => literal,
+            };
+            (number as u32, &**prefix)
+        })
+    }
+
     /// The first path rule that takes the path, and what it takes; `Some(None)` when any path will do.
     pub(crate) fn find_path(&self, path: Option<&str>) -> Option<Option<(&PathRule, Span)>> {
         if self.paths.is_empty() {
@@ -71,7 +82,7 @@ impl Part {
 impl Compiled {
     /// Compiles a route, or lists everything that is wrong with it.
     pub(crate) fn new(entry: RouteEntry) -> Result<Self, Vec<RouteProblem>> {
-        let mut problems = Problems { route: entry.route.clone(), list: Vec::new() };
+        let mut problems = Problems::of(&entry.route);
         let route = &*entry.route;
         let id = problems.keep("id", Uuid::parse_str(&route.id).map_err(|_| "is no UUID".to_owned()));
         if route.expression.is_some() {
@@ -112,18 +123,23 @@ impl Compiled {
     }
 }
 
-struct Problems {
+/// Gathers what is wrong with a route.
+pub(crate) struct Problems {
     route: Arc<Route>,
-    list: Vec<RouteProblem>,
+    pub(crate) list: Vec<RouteProblem>,
 }
 
 impl Problems {
-    fn add(&mut self, field: &str, reason: String) {
+    pub(crate) fn of(route: &Arc<Route>) -> Self {
+        Problems { route: route.clone(), list: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, field: &str, reason: String) {
         let Route { id, name, .. } = &*self.route;
         self.list.push(RouteProblem { id: id.clone(), name: name.clone(), field: field.to_owned(), reason });
     }
 
-    fn keep<T>(&mut self, field: &str, outcome: Result<T, String>) -> Option<T> {
+    pub(crate) fn keep<T>(&mut self, field: &str, outcome: Result<T, String>) -> Option<T> {
         outcome.map_err(|reason| self.add(field, reason)).ok()
     }
 }
@@ -152,7 +168,7 @@ fn header_rule(name: &str, values: &[String], problems: &mut Problems) -> Header
     HeaderRule::new(name, rules)
 }
 
-fn bad_regex(fault: String) -> String {
+pub(crate) fn bad_regex(fault: String) -> String {
     format!("is no valid regular expression: {fault}")
 }
 
@@ -192,6 +208,6 @@ fn parts(route: &Route, id: Uuid, problems: &mut Problems) -> Vec<Part> {
 }
 
 /// The id that breaks ties for one of several parts; Kong derives it from the route's id as written.
-fn part_id(route: &str, number: usize) -> Uuid {
+pub(crate) fn part_id(route: &str, number: usize) -> Uuid {
     Uuid::new_v5(&PART_NAMESPACE, format!("{route}#{number}").as_bytes())
 }

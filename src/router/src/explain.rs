@@ -1,13 +1,17 @@
 //! Why a request took its route, and why it did not take the others.
 
+use crate::compatible::Compatible;
 use crate::compile::Compiled;
 use crate::conditions::Target;
+use crate::expressions::{Expressions, Written};
 use crate::request::Request;
-use crate::router::Router;
+use crate::router::{Router, Table};
+use crate::traditional::{OldPath, OldRoute, Traditional};
 use gwctl_entities::view::Route;
 use std::cmp::Reverse;
 use std::fmt;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// A field of a route that a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +24,8 @@ pub enum Field {
     Host,
     /// `paths`
     Path,
+    /// `expression`, or the fields of a route where the flavor is `expressions`.
+    Expression,
     /// `headers`, with the name of the first that failed.
     Header(String),
 }
@@ -31,6 +37,7 @@ impl fmt::Display for Field {
             Field::Method => out.write_str("methods"),
             Field::Host => out.write_str("hosts"),
             Field::Path => out.write_str("paths"),
+            Field::Expression => out.write_str("expression"),
             Field::Header(name) => write!(out, "headers.{name}"),
         }
     }
@@ -75,34 +82,94 @@ impl<'r> Explanation<'r> {
 }
 
 pub(crate) fn explain<'r>(router: &'r Router, request: &Request<'_>) -> Explanation<'r> {
-    let target = Target::of(request);
-    let unreadable = router.uses_paths && request.path.as_str().is_none();
-    let mut ranked: Vec<_> = router
-        .routes
-        .iter()
-        .map(|compiled| {
-            let failed = if unreadable { Some(Field::Path) } else { first_failure(compiled, request, target) };
-            let fits = |index: usize| compiled.parts[index].find_path(request.path.as_str()).is_some();
-            let best = (0..compiled.parts.len())
-                .filter(|index| failed.is_some() || fits(*index))
-                .max_by_key(|index| compiled.parts[*index].order)
-                .unwrap_or_default();
-            (failed, compiled.parts[best].order, best, compiled)
-        })
-        .collect();
-    let yields = |compiled: &Compiled| compiled.yields_plain && !request.https;
-    ranked.sort_by_key(|(failed, order, _, compiled)| (failed.is_some(), yields(compiled), Reverse(*order)));
-    let verdicts = ranked.into_iter().enumerate().map(|(index, (failed, order, best, compiled))| Verdict {
-        route: &compiled.entry.route,
-        path: if failed.is_none() { fitting_path(compiled, best, request) } else { None },
-        outcome: match failed {
+    let mut judged = match &router.table {
+        Table::Compatible(table) => compatible(table, request),
+        Table::Traditional(table) => traditional(table, request),
+        Table::Expressions(table) => expressions(table, request),
+    };
+    judged.sort_by_key(|one| (one.failed.is_some(), one.last, Reverse(one.order)));
+    let verdicts = judged.into_iter().enumerate().map(|(index, one)| Verdict {
+        route: one.route,
+        path: one.path.filter(|_| one.failed.is_none()),
+        outcome: match one.failed {
             Some(field) => Outcome::Failed(field),
             None if index == 0 => Outcome::Won,
             None => Outcome::Outranked,
         },
-        priority: order.0,
+        priority: one.order.0,
     });
     Explanation { verdicts: verdicts.collect() }
+}
+
+/// A route held against a request.
+struct Judged<'r> {
+    route: &'r Arc<Route>,
+    failed: Option<Field>,
+    /// The part that fits, or else the first one; the greater is tried first.
+    order: (u64, Uuid),
+    /// Comes after all others that fit.
+    last: bool,
+    path: Option<&'r str>,
+}
+
+fn compatible<'r>(table: &'r Compatible, request: &Request<'_>) -> Vec<Judged<'r>> {
+    let target = Target::of(request);
+    let unreadable = table.uses_paths && request.path.as_str().is_none();
+    let judge = |compiled: &'r Arc<Compiled>| {
+        let failed = if unreadable { Some(Field::Path) } else { first_failure(compiled, request, target) };
+        let fits = |index: usize| compiled.parts[index].find_path(request.path.as_str()).is_some();
+        let best = (0..compiled.parts.len())
+            .filter(|index| failed.is_some() || fits(*index))
+            .max_by_key(|index| compiled.parts[*index].order)
+            .unwrap_or_default();
+        Judged {
+            route: &compiled.entry.route,
+            failed,
+            order: compiled.parts[best].order,
+            last: compiled.yields_plain && !request.https,
+            path: fitting_path(compiled, best, request),
+        }
+    };
+    table.routes.iter().map(judge).collect()
+}
+
+fn traditional<'r>(table: &'r Traditional, request: &Request<'_>) -> Vec<Judged<'r>> {
+    let mut best: Vec<(bool, u64, Option<&OldPath>)> = vec![(false, 0, None); table.routes.len()];
+    for (route, path, standing) in table.standings() {
+        let fits = path.is_none_or(|path| request.path.as_str().is_some_and(|text| path.fits(text)));
+        if (fits, standing) >= (best[route].0, best[route].1) {
+            best[route] = (fits, standing, path);
+        }
+    }
+    let winner = table.find(request).map(|found| found.route.id.clone());
+    let judge = |(compiled, (_, standing, path)): (&'r Arc<OldRoute>, (bool, u64, Option<&OldPath>))| {
+        let won = winner.as_deref() == Some(&*compiled.entry.route.id);
+        Judged {
+            route: &compiled.entry.route,
+            // What fits and is not found was passed over for its server names: plain HTTP has none.
+            failed: match table.first_failure(compiled, request) {
+                _ if won => None,
+                None if winner.is_none() => Some(Field::Sni),
+                failed => failed,
+            },
+            order: (standing, Uuid::nil()),
+            last: !won,
+            path: path.and_then(|path| compiled.written(path)),
+        }
+    };
+    table.routes.iter().zip(best).map(judge).collect()
+}
+
+fn expressions<'r>(table: &'r Expressions, request: &Request<'_>) -> Vec<Judged<'r>> {
+    let target = Target::of(request);
+    let readable = !table.is_unreadable(request);
+    let judge = |compiled: &'r Arc<Written>| {
+        let parts = compiled.parts.iter().map(|part| (readable && part.holds(request, target), part.order));
+        let (holds, order) = parts.max().unwrap_or_default();
+        let failed = (!holds).then_some(Field::Expression);
+        Judged { route: &compiled.entry.route, failed, order, last: false, path: None }
+    };
+    table.routes.iter().map(judge).collect()
 }
 
 fn first_failure(compiled: &Compiled, request: &Request<'_>, target: Target<'_>) -> Option<Field> {

@@ -3,7 +3,6 @@
 //! A matcher is filed once for each of its hosts and paths: in the tree of the host, under the prefix that a path must
 //! have. What a tree yields for a request is a superset of what fits; the router checks the rest.
 
-use crate::compile::{Compiled, PathRule};
 use crate::conditions::Affix;
 use crate::trie::{ANY_PATH, Filed, Forest, NodeId};
 use std::collections::HashMap;
@@ -24,10 +23,16 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Files a part of a route. Ranks must come in ascending order.
-    pub(crate) fn add(&mut self, rank: u32, compiled: &Compiled, part: usize) {
-        let paths = &compiled.parts[part].paths;
-        let mut hosts: Vec<NodeId> = compiled.conditions.hosts.iter().map(|rule| self.tree(&rule.name)).collect();
+    /// Files a matcher under each of its hosts (none: any) and under what its paths begin with (none: any).
+    ///
+    /// Paths come with their number, which `Filed::path` gives back. Ranks must come in ascending order.
+    pub(crate) fn add<'a>(
+        &mut self,
+        rank: u32,
+        hosts: impl Iterator<Item = &'a Affix>,
+        prefixes: impl Iterator<Item = (u32, &'a str)> + Clone,
+    ) {
+        let mut hosts: Vec<NodeId> = hosts.map(|name| self.tree(name)).collect();
         if hosts.is_empty() {
             let forest = &mut self.forest;
             hosts.push(*self.any.get_or_insert_with(|| forest.plant()));
@@ -36,15 +41,11 @@ impl Index {
         hosts.sort_unstable();
         hosts.dedup();
         for root in hosts {
-            if paths.is_empty() {
+            if prefixes.clone().next().is_none() {
                 self.forest.file(root, b"", Filed { rank, path: ANY_PATH });
             }
-            for (path, rule) in paths.iter().enumerate() {
-                let prefix = match rule {
-                    PathRule::Prefix(prefix) => &**prefix,
-                    PathRule::Regex { literal, .. } => &**literal,
-                };
-                self.forest.file(root, prefix.as_bytes(), Filed { rank, path: path as u32 });
+            for (path, prefix) in prefixes.clone() {
+                self.forest.file(root, prefix.as_bytes(), Filed { rank, path });
             }
         }
     }

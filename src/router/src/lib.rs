@@ -1,23 +1,28 @@
 //! Compiles routes and matches requests.
 //!
-//! The rules are those of Kong's `traditional_compatible` flavor: every route becomes one matcher per prefix length
-//! (plus one for all its regex paths), matchers are ordered by a computed priority, and the first that fits wins.
-//! `priority` holds the order, `conditions` what a matcher asks of a request, `upstream` the path sent on.
+//! There are three sets of rules, Kong's router flavors. `traditional_compatible`, in `compatible`: every route becomes
+//! one matcher per prefix length (plus one for all its regex paths), matchers are ordered by a computed priority, and the
+//! first that fits wins. `expressions`: the same with conditions written by hand. `traditional`: the older rules.
+//! `priority` holds the order, `conditions` what a matcher asks of a request, `index` and `trie` find the matchers worth
+//! trying, `upstream` makes the path sent on.
 //!
 //! ```
 //! use gwctl_router::{Flavor, NoHeaders, Request, RequestPath, Router};
 //!
 //! let (router, problems) = Router::build(Flavor::TraditionalCompatible, []).expect("the flavor is supported");
 //! let path = RequestPath::normalise(b"/a/../b");
-//! let request = Request { https: false, method: "GET", host: "example.com", port: 80, path: &path, headers: &NoHeaders, sni: None };
+//! let request = Request { https: false, method: "GET", host: "example.com", port: 80, path: &path, headers: &NoHeaders, sni: None, source: None, destination_ip: None };
 //! assert!(router.find(&request).is_none() && problems.is_empty());
 //! ```
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that fails to set up should stop"))]
 
+mod compatible;
 mod compile;
 mod conditions;
 mod explain;
+pub mod expression;
+mod expressions;
 mod index;
 mod matched;
 mod path;
@@ -28,6 +33,8 @@ mod request;
 mod router;
 #[cfg(test)]
 mod tests;
+mod traditional;
+pub mod transform;
 mod trie;
 mod upstream;
 

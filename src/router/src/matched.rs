@@ -1,15 +1,14 @@
 //! A match and what follows from it.
 
-use crate::compile::PathRule;
-use crate::pattern::{Pattern, Span};
+use crate::pattern::{Groups, Pattern};
 use crate::request::Request;
 use crate::router::RouteEntry;
-use crate::upstream::upstream_path;
+use crate::upstream::{upstream_path, upstream_path_v1};
 use gwctl_entities::view::{Route, Service};
 use std::sync::Arc;
 
 /// The route chosen for a request. Borrows from the router and from the request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Match<'r, 'q> {
     /// The route.
     pub route: &'r Arc<Route>,
@@ -17,8 +16,41 @@ pub struct Match<'r, 'q> {
     pub service: Option<&'r Arc<Service>>,
     host: &'q str,
     path: &'q [u8],
-    matched: Option<&'q str>,
-    pattern: Option<&'r Pattern>,
+    taken: Taken<'r, 'q>,
+    captures: Captures<'r>,
+    /// Whether the route's `path_handling` counts.
+    joined_by_route: bool,
+}
+
+/// What a route's path took of the request's.
+#[derive(Debug, Clone)]
+pub(crate) enum Taken<'r, 'q> {
+    Nothing,
+    /// A part of the path.
+    Path(&'q str),
+    /// The text of the route.
+    Written(&'r str),
+    /// A part of the path in lower case.
+    Lowered(Box<str>),
+}
+
+impl<'q> Taken<'_, 'q> {
+    /// The first bytes of a path.
+    pub(crate) fn part(path: &'q str, length: usize) -> Self {
+        path.get(..length).map_or(Taken::Nothing, Taken::Path)
+    }
+}
+
+/// Where the captures of a match come from.
+#[derive(Debug, Clone)]
+pub(crate) enum Captures<'r> {
+    None,
+    /// The groups of an expression over the path.
+    Of(&'r Pattern),
+    /// The same, but number 0 is the whole path, and groups that took no part count.
+    OfWhole(&'r Pattern),
+    /// Gathered while matching.
+    Kept(Box<UriCaptures>),
 }
 
 /// What the protocols of a route make of a request before it goes on.
@@ -50,35 +82,62 @@ pub struct UriCaptures {
     pub named: Vec<(String, String)>,
 }
 
+impl UriCaptures {
+    /// Puts the groups that took part over those known by the same number or name.
+    pub(crate) fn overlay(&mut self, groups: &Groups<'_, '_>) {
+        self.numbered.resize(self.numbered.len().max(groups.len()), None);
+        for (slot, (name, text)) in self.numbered.iter_mut().zip(groups) {
+            let Some(text) = text else { continue };
+            *slot = Some((*text).to_owned());
+            if let Some(name) = name {
+                self.named.retain(|(known, _)| known != name);
+                self.named.push(((*name).to_owned(), (*text).to_owned()));
+            }
+        }
+    }
+}
+
 impl<'r, 'q> Match<'r, 'q> {
-    pub(crate) fn new(entry: &'r RouteEntry, request: &Request<'q>, taken: Option<(&'r PathRule, Span)>) -> Self {
-        let matched = taken.and_then(|(_, (start, end))| request.path.as_str()?.get(start..end));
-        let pattern = match taken {
-            Some((PathRule::Regex { pattern, .. }, _)) => Some(pattern),
-            _ => None,
-        };
+    pub(crate) fn new(
+        entry: &'r RouteEntry,
+        request: &Request<'q>,
+        taken: Taken<'r, 'q>,
+        captures: Captures<'r>,
+    ) -> Self {
         Match {
             route: &entry.route,
             service: entry.service.as_ref(),
             host: request.host,
             path: request.path.as_bytes(),
-            matched,
-            pattern,
+            taken,
+            captures,
+            joined_by_route: false,
         }
     }
 
+    /// Lets the route's `path_handling` decide how the paths of service and request are joined.
+    pub(crate) fn joined_by_route(self) -> Self {
+        Match { joined_by_route: true, ..self }
+    }
+
     /// The part of the path that the route's path took; None when the route has no paths.
-    pub fn matched_path(&self) -> Option<&'q str> {
-        self.matched
+    ///
+    /// An expression can take something else: the end of the path, or its text in lower case.
+    pub fn matched_path(&self) -> Option<&str> {
+        match &self.taken {
+            Taken::Nothing => None,
+            Taken::Path(text) | Taken::Written(text) => Some(text),
+            Taken::Lowered(text) => Some(text),
+        }
     }
 
     /// The part of the path that is taken off for the upstream: `strip_path` on a route with paths.
-    pub fn stripped_prefix(&self) -> Option<&'q str> {
-        self.matched.filter(|_| self.route.strip_path)
+    pub fn stripped_prefix(&self) -> Option<&str> {
+        self.matched_path().filter(|_| self.route.strip_path)
     }
 
     /// The value of `X-Forwarded-Prefix`, unless a trusted client sent one.
-    pub fn forwarded_prefix(&self) -> Option<&'q str> {
+    pub fn forwarded_prefix(&self) -> Option<&str> {
         self.stripped_prefix().filter(|prefix| *prefix != "/")
     }
 
@@ -87,7 +146,11 @@ impl<'r, 'q> Match<'r, 'q> {
         let base =
             self.service.filter(|service| is_http(&service.protocol)).and_then(|service| service.path.as_deref());
         let prefix = self.stripped_prefix().map_or(1, str::len);
-        upstream_path(base.unwrap_or("/"), self.path, prefix, self.route.strip_path)
+        let join = match self.route.path_handling.as_deref() {
+            Some("v1") if self.joined_by_route => upstream_path_v1,
+            _ => upstream_path,
+        };
+        join(base.unwrap_or("/"), self.path, prefix, self.route.strip_path)
     }
 
     /// The request target to ask the upstream for: the path and the query of the raw target, a bare `?` included.
@@ -106,15 +169,29 @@ impl<'r, 'q> Match<'r, 'q> {
 
     /// The groups of the regex that matched; None when it has none or the path was a prefix.
     ///
-    /// Runs the expression again: call it only when something asks for captures.
+    /// May run the expression again: call it only when something asks for captures.
     pub fn uri_captures(&self) -> Option<UriCaptures> {
-        let groups = self.pattern?.groups(std::str::from_utf8(self.path).ok()?)?;
-        let taken = groups.iter().filter(|(_, text)| text.is_some()).count();
+        let path = || std::str::from_utf8(self.path).ok();
         let own = |text: Option<&str>| text.map(str::to_owned);
-        (taken > 1).then(|| UriCaptures {
+        let captures = |groups: Groups<'_, '_>| UriCaptures {
             numbered: groups.iter().map(|(_, text)| own(*text)).collect(),
             named: groups.iter().filter_map(|(name, text)| Some((own(*name)?, own(*text)?))).collect(),
-        })
+        };
+        match &self.captures {
+            Captures::None => None,
+            Captures::Kept(kept) => Some((**kept).clone()),
+            Captures::Of(pattern) => {
+                let groups = pattern.groups(path()?)?;
+                let taken = groups.iter().filter(|(_, text)| text.is_some()).count();
+                (taken > 1).then(|| captures(groups))
+            }
+            Captures::OfWhole(pattern) => {
+                let groups = pattern.groups(path()?).filter(|groups| groups.len() > 1)?;
+                let mut captures = captures(groups);
+                captures.numbered[0] = own(path());
+                Some(captures)
+            }
+        }
     }
 
     /// Checks the request against the route's protocols.

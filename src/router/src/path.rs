@@ -7,6 +7,8 @@ use std::borrow::Cow;
 pub struct RequestPath<'q> {
     bytes: Cow<'q, [u8]>,
     utf8: bool,
+    /// As sent, without its question mark.
+    query: &'q [u8],
 }
 
 impl<'q> RequestPath<'q> {
@@ -20,7 +22,7 @@ impl<'q> RequestPath<'q> {
         let decoded = decode(&target[..end]);
         let bytes = if needs_resolving(&decoded) { Cow::Owned(resolve(&decoded)) } else { decoded };
         let utf8 = std::str::from_utf8(&bytes).is_ok();
-        RequestPath { bytes, utf8 }
+        RequestPath { bytes, utf8, query: target.get(end + 1..).unwrap_or_default() }
     }
 
     /// The path as text; None when it is not UTF-8, which no route with paths can match.
@@ -28,10 +30,42 @@ impl<'q> RequestPath<'q> {
         if self.utf8 { std::str::from_utf8(&self.bytes).ok() } else { None }
     }
 
+    /// The values of a query parameter, decoded; a name that stands alone has an empty one.
+    pub(crate) fn query_values<'n>(&self, name: &'n str) -> impl Iterator<Item = Cow<'q, [u8]>> + use<'q, 'n> {
+        let pairs = self.query.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).take(MAX_PARAMETERS);
+        pairs.filter_map(move |pair| {
+            let mut halves = pair.splitn(2, |byte| *byte == b'=');
+            let key = unescape(halves.next().unwrap_or_default());
+            (*key == *name.as_bytes()).then(|| unescape(halves.next().unwrap_or_default()))
+        })
+    }
+
     /// The path as bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
+}
+
+/// As many parameters of a query are looked at.
+const MAX_PARAMETERS: usize = 100;
+
+/// Decodes a part of a query: escapes, and `+` for a space.
+fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.first() {
+        let (byte, taken) = match (escaped(rest), first) {
+            (Some(byte), _) => (byte, 3),
+            (None, b'+') => (b' ', 1),
+            (None, plain) => (*plain, 1),
+        };
+        out.push(byte);
+        rest = &rest[taken..];
+    }
+    Cow::Owned(out)
 }
 
 fn hex(byte: u8) -> Option<u8> {
@@ -203,6 +237,16 @@ mod tests {
         assert!(matches!(RequestPath::normalise(b"/plain").bytes, Cow::Borrowed(_)));
         let broken = RequestPath::normalise(b"/%FF");
         assert_eq!((broken.as_str(), broken.as_bytes()), (None, b"/\xff".as_slice()));
+    }
+
+    #[test]
+    fn query_values_are_decoded() {
+        let path = RequestPath::normalise(b"/a?x=1&y&x=a%20b+c&%78=%zz&x&xx=2?&=3");
+        let values = |name: &str| {
+            path.query_values(name).map(|value| String::from_utf8_lossy(&value).into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(values("x"), ["1", "a b c", "%zz", ""]);
+        assert_eq!((values("y"), values("xx"), values("z")), (vec![String::new()], vec!["2?".to_owned()], vec![]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 /// A regular expression of a route.
 ///
 /// Compiling one takes far longer than checking its syntax, so a plain one is compiled at its first use.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     source: Box<str>,
     /// None inside: it could not be compiled after all, and never matches.
@@ -13,7 +13,7 @@ pub(crate) struct Pattern {
 }
 
 /// Linear-time where the syntax allows it, else backtracking with a limit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Engine {
     Linear(regex::Regex),
     Backtracking(fancy_regex::Regex),
@@ -31,7 +31,27 @@ pub(crate) type Span = (usize, usize);
 /// Groups of a match by name (None: by number only), with the text they took.
 pub(crate) type Groups<'p, 'q> = Vec<(Option<&'p str>, Option<&'q str>)>;
 
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Pattern) -> bool {
+        self.source == other.source
+    }
+}
+
 impl Pattern {
+    /// Takes `source` in without the syntax that needs backtracking; the error is the compiler's own, over several lines.
+    pub(crate) fn strict(source: &str) -> Result<Self, String> {
+        let engine = if is_plain(source) {
+            OnceLock::new()
+        } else {
+            OnceLock::from(Some(Engine::Linear(regex::Regex::new(source).map_err(|fault| fault.to_string())?)))
+        };
+        Ok(Pattern { source: source.into(), engine })
+    }
+
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
     /// Takes `source` in; the error says why it is no expression.
     pub(crate) fn compile(source: &str) -> Result<Self, String> {
         let engine = if is_plain(source) { OnceLock::new() } else { OnceLock::from(Some(Engine::compile(source)?)) };
@@ -137,7 +157,7 @@ pub(crate) fn literal_prefix(path: &str) -> String {
 }
 
 /// Whether there may be a `|` outside of every group. Counts `|` in classes too, which only costs speed.
-fn has_bare_alternation(path: &str) -> bool {
+pub(crate) fn has_bare_alternation(path: &str) -> bool {
     let mut depth = 0_i32;
     let mut rest = path.chars();
     while let Some(first) = rest.next() {

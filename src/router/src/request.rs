@@ -1,6 +1,7 @@
 //! What the router asks of a request.
 
 use crate::RequestPath;
+use std::net::{IpAddr, SocketAddr};
 
 /// The parts of a request that routes can ask for. Borrowed, made once per request.
 #[derive(Clone, Copy)]
@@ -19,6 +20,10 @@ pub struct Request<'q> {
     pub headers: &'q dyn HeaderLookup,
     /// The server name of the TLS handshake.
     pub sni: Option<&'q str>,
+    /// Address and port of the client; only expressions ask for it.
+    pub source: Option<SocketAddr>,
+    /// Address of this end of the connection; only expressions ask for it.
+    pub destination_ip: Option<IpAddr>,
 }
 
 /// Access to the headers of a request, whatever holds them.

@@ -4,7 +4,7 @@ use crate::path::push_escaped;
 
 /// Joins the service's path with the request path less its first `prefix` bytes when `strip` is set.
 ///
-/// `path_handling` plays no part: the `traditional_compatible` flavor joins as `v0` always.
+/// What `path_handling = v0` means; of all flavors only `traditional` looks at that field.
 /// Source: Kong 3.9.1 `kong/router/utils.lua`, `get_upstream_uri_v0`.
 pub(crate) fn upstream_path(base: &str, path: &[u8], prefix: usize, strip: bool) -> String {
     let open = base.strip_suffix('/');
@@ -30,6 +30,19 @@ pub(crate) fn upstream_path(base: &str, path: &[u8], prefix: usize, strip: bool)
         }
         push_escaped(&mut out, rest);
     }
+    out
+}
+
+/// The same for `path_handling = v1`: the two are put together as they stand, but for a double slash between them.
+///
+/// Source: Kong 3.9.1 `kong/router/traditional.lua`, `find_match`.
+pub(crate) fn upstream_path_v1(base: &str, path: &[u8], prefix: usize, strip: bool) -> String {
+    let rest =
+        if strip { without_dots(path.get(prefix..).unwrap_or_default()) } else { path.get(1..).unwrap_or_default() };
+    let mut out = String::with_capacity(base.len() + rest.len());
+    let double = base.ends_with('/') && rest.starts_with(b"/");
+    push_escaped(&mut out, base.strip_suffix('/').filter(|_| double).unwrap_or(base).as_bytes());
+    push_escaped(&mut out, rest);
     out
 }
 
@@ -84,6 +97,22 @@ mod tests {
             ("/s/", "/r/x", 2, "/s/x"),
         ] {
             assert_eq!(joined(base, path, prefix, true), expected, "{base} {path} {prefix}");
+        }
+    }
+
+    #[test]
+    fn the_old_handling_puts_paths_together_as_they_stand() {
+        for (base, path, prefix, strip, expected) in [
+            ("/s", "/r/", 3, true, "/s"),
+            ("/s", "/r/x", 3, true, "/sx"),
+            ("/s", "/r/x", 2, true, "/s/x"),
+            ("/s/", "/r/x", 2, true, "/s/x"),
+            ("/s/", "/r", 2, true, "/s/"),
+            ("/s", "/r/x", 2, false, "/sr/x"),
+            ("/s/", "/r/x", 2, false, "/s/r/x"),
+            ("/", "/", 1, false, "/"),
+        ] {
+            assert_eq!(upstream_path_v1(base, path.as_bytes(), prefix, strip), expected, "{base} {path} {prefix}");
         }
     }
 
