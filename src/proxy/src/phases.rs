@@ -12,6 +12,7 @@ use gwctl_plugins::{Context, Exit, Phases, Scheme, Source, Upstream};
 use gwctl_router::{Gate, HeaderLookup, Match, Request as Asked, RequestPath};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, UPGRADE};
 use http::{Response, StatusCode, Uri, Version};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Most that is read of a body for a plugin that needs it whole, when the node has no limit of its own.
@@ -73,6 +74,8 @@ fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
         path: &path,
         headers: &Headers(&context.request.headers),
         sni: context.client.server_name.as_deref(),
+        source: Some(SocketAddr::new(context.client.ip, context.client.port)),
+        destination_ip: None,
     };
     let not_found = || Box::new(Exit::page(StatusCode::NOT_FOUND, "no Route matched with those values"));
     let found = snapshot.router.find(&asked).ok_or_else(not_found)?;
@@ -88,6 +91,7 @@ fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
         context.captures = captures;
     }
     let (route, service) = (found.route.clone(), found.service.cloned());
+    drop(found);
     drop(path);
     context.route = Some(route);
     context.service = service;

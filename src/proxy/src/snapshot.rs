@@ -171,7 +171,7 @@ fn router(
     problems: &mut Vec<Problem>,
 ) -> Router {
     let built = match previous {
-        Some(old) if flavor == Flavor::TraditionalCompatible => Ok(old.router.rebuild(entries)),
+        Some(old) if flavor == old.router.flavor() => Ok(old.router.rebuild(entries)),
         _ => Router::build(flavor, entries),
     };
     match built {

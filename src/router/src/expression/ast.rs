@@ -60,7 +60,7 @@ pub(crate) enum Operator {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Value {
     Text(Box<str>),
-    Regex(Pattern),
+    Regex(Box<Pattern>),
     Int(i64),
     Ip(IpAddr),
     Network(Network),
@@ -226,7 +226,7 @@ fn test(pair: Pair<'_, Rule>) -> Built<Test> {
     let operator = operator(sign.as_str());
     let value = match (operator, value(&right)?) {
         (Operator::Regex, Value::Text(source)) => match Pattern::strict(&source) {
-            Ok(pattern) => Value::Regex(pattern),
+            Ok(pattern) => Value::Regex(Box::new(pattern)),
             Err(message) => return fault(message, &right),
         },
         (Operator::Regex, _) => return fault("regex operator can only be used with String operands", &right),

@@ -114,7 +114,7 @@ enum Rule {
     Prefix(Box<str>),
     Suffix(Box<str>),
     Contains(Box<str>),
-    Regex(Pattern),
+    Regex(Box<Pattern>),
     Int(Operator, i64),
     Ip(bool, IpAddr),
     Network(bool, Network),
