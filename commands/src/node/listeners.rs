@@ -2,9 +2,9 @@
 
 use super::Node;
 use crate::failure::Failure;
-use gwctl_admin_api::{Backend, Face, ListenOptions, Listener, NodeFacts, serve};
+use gwctl_admin_api::{Backend, Face, Limits, ListenOptions, Listener, NodeFacts, ServeOptions, serve_with};
 use gwctl_certs::{Identity, Source, listener_config, self_signed};
-use gwctl_conf::{Database, Role};
+use gwctl_conf::{AdminAuth, Database, NodeConf, Role};
 use gwctl_entities::NodeKind;
 use gwctl_lifecycle::{Phase, Shutdown, TaskSet, spawn};
 use gwctl_store::unix_millis;
@@ -62,19 +62,36 @@ pub(crate) fn open(
             let hint = error.hint();
             Failure::new(error.to_string()).hint(hint)
         })?;
-        if face == Face::Admin && !listen.address.ip().is_loopback() {
+        let guarded = node.conf.admin_auth == AdminAuth::Token;
+        if face == Face::Admin && !guarded && !listen.address.ip().is_loopback() {
             tracing::warn!(
                 address = %listen.address,
-                "the Admin API is reachable from other machines and has no login; keep admin_listen on a loopback address or put a guard in front"
+                "the Admin API is reachable from other machines and has no login; set admin_auth = token, or keep admin_listen on a loopback address"
             );
         }
         tracing::info!(address = %listen.address, setting, tls = listen.ssl, "listening");
-        let (backend, stop) = (backend.clone(), shutdown.clone());
+        let (backend, stop, options) = (backend.clone(), shutdown.clone(), serve_options(&node.conf));
         tasks.add(spawn(setting, Phase::Drain, async move {
-            serve(listener, face, backend, async move { stop.reached(Phase::StopAccepting).await }).await;
+            let stopped = async move { stop.reached(Phase::StopAccepting).await };
+            serve_with(listener, face, backend, &options, stopped).await;
         }));
     }
     Ok(())
+}
+
+/// What clients of the Admin API may use, and whether they must show a token.
+fn serve_options(conf: &NodeConf) -> ServeOptions {
+    // Zero means any length.
+    let bytes = |limit: u64| if limit == 0 { usize::MAX } else { usize::try_from(limit).unwrap_or(usize::MAX) };
+    ServeOptions {
+        authentication: conf.admin_auth == AdminAuth::Token,
+        limits: Limits {
+            body: bytes(conf.limits.admin_max_body_size),
+            changes_body: bytes(conf.limits.admin_changes_max_body_size),
+            connections: conf.admin_max_connections,
+            ..Limits::default()
+        },
+    }
 }
 
 /// The certificates of a listener, or one made for this start when none is set.

@@ -6,9 +6,9 @@ use super::serving::{plugin_hosts, registry, router_flavor, start_proxy};
 use super::{Node, Running};
 use crate::failure::Failure;
 use gwctl_admin_api::{Backend, DeclarativeDocument, DeclarativeOptions, Face};
-use gwctl_conf::{Database, Role};
+use gwctl_conf::{AdminAuth, Database, Role};
 use gwctl_control_plane::declarative::DeclarativeState;
-use gwctl_control_plane::{StoreBackend, bootstrap, purge_expired, start_cluster};
+use gwctl_control_plane::{StoreBackend, bootstrap, first_token, purge_expired, start_cluster};
 use gwctl_data_plane::{Gateway, RecordDirectory};
 use gwctl_entities::EntityError;
 use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
@@ -47,6 +47,7 @@ pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Fa
         }
         _ => None,
     };
+    make_first_token(&node, &*store)?;
     let process = Arc::new(NodeProcess::new(node.logging.clone()));
     let backend: Arc<dyn Backend> =
         Arc::new(StoreBackend::new(store.clone(), facts(&node), process.clone(), fleet, declarative));
@@ -62,6 +63,19 @@ pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Fa
     open(&node, Face::Admin, &backend, &node.shutdown, tasks)?;
     open(&node, Face::Status, &backend, &node.shutdown, tasks)?;
     Ok(Running::new(proxy))
+}
+
+/// Lets somebody in when the Admin API asks for tokens and there is none yet.
+fn make_first_token(node: &Node, store: &dyn Store) -> Result<(), Failure> {
+    if node.conf.admin_auth == AdminAuth::Off {
+        return Ok(());
+    }
+    let made = first_token(store, &node.conf.prefix);
+    let made = made.map_err(|error| Failure::because("the Admin API would let nobody in", &error))?;
+    if let Some(path) = made {
+        tracing::warn!(file = %path.display(), "first token of the Admin API written, with the role operate: keep it safe and remove the file");
+    }
+    Ok(())
 }
 
 fn open_store(node: &Node) -> Result<Arc<dyn Store>, Failure> {

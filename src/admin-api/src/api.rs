@@ -1,16 +1,19 @@
 //! From a request to its answer. Blocking, without sockets: the HTTP side calls it on a blocking thread.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Content};
 use crate::backend::{Backend, NodeFacts};
+use crate::caller::{self, Caller};
 use crate::context::{Context, Memory};
 use crate::entity::{self, Below};
 use crate::place::{self, Place};
 use crate::request::Request;
-use crate::{Face, clustering, list, node, schemas, status, tags, target};
+use crate::serve::{Limits, ServeOptions};
+use crate::{Face, changes, clustering, history, list, node, openapi, schemas, status, tags, target};
 use gwctl_entities::EntityError;
 use http::Method;
 use std::cell::Cell;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// One face of a backend.
 #[derive(Clone)]
@@ -20,12 +23,28 @@ pub(crate) struct Api {
     /// Taken once: the settings shown are large, and nothing in them changes while a listener is open.
     pub(crate) node: Arc<NodeFacts>,
     memory: Arc<Memory>,
+    /// Requests must carry a token.
+    pub(crate) authentication: bool,
+    pub(crate) limits: Arc<Limits>,
+    /// One for each stream of events.
+    pub(crate) event_slots: Arc<Semaphore>,
+    /// One for each large body that is being read or worked on.
+    pub(crate) large_bodies: Arc<Semaphore>,
 }
 
 impl Api {
-    pub(crate) fn new(face: Face, backend: Arc<dyn Backend>) -> Self {
-        let node = Arc::new(backend.node());
-        Self { face, backend, node, memory: Arc::default() }
+    pub(crate) fn new(face: Face, backend: Arc<dyn Backend>, options: &ServeOptions) -> Self {
+        let limits = Arc::new(options.limits.clone());
+        Self {
+            face,
+            node: Arc::new(backend.node()),
+            backend,
+            memory: Arc::default(),
+            authentication: options.authentication && face == Face::Admin,
+            event_slots: Arc::new(Semaphore::new(limits.event_streams)),
+            large_bodies: Arc::new(Semaphore::new(limits.large_bodies)),
+            limits,
+        }
     }
 
     /// The endpoint of a path, None for an unknown one.
@@ -41,6 +60,7 @@ impl Api {
             node: &self.node,
             request,
             memory: &self.memory,
+            asks_for_tokens: self.authentication,
             version: Cell::new(None),
         };
         match place {
@@ -56,22 +76,34 @@ impl Api {
         if !methods.contains(&request.method.as_str()) {
             return Answer::message(405, "Method not allowed");
         }
+        if request.dry_run && !reads(&request.method) && !place.has_dry_run() {
+            return Answer::message(400, "dry_run is for changes of the configuration, this is none: nothing was done");
+        }
         let answer = Answer::from(dispatch(&context, place));
+        // The records shown or made are of this version; `If-Match` with it guards a later write.
         match context.version.get() {
-            Some(version) => answer.with_header(VERSION_HEADER, version.to_string()),
+            Some(version) => answer.with_header("etag", format!("\"{version}\"")),
             None => answer,
         }
     }
 }
 
-/// Version of the records an answer shows or has made. A write with `If-Match: "<version>"` fails with 412 when another
-/// came first; `GET /gwctl/fleet` tells when a version has arrived.
-const VERSION_HEADER: &str = "gwctl-version";
+/// Content type of `GET /gwctl/events`.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 const READ_ONLY: &[&str] = &["GET", "HEAD", "OPTIONS"];
 
+pub(crate) fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
 fn options(context: &Context<'_>, place: &Place, methods: &[&str]) -> Answer {
-    match entity::options_exist(context, place) {
+    let exists = match context.request.caller {
+        // Whoever has no token learns nothing of what there is.
+        Caller::Nobody => Ok(()),
+        _ => entity::options_exist(context, place),
+    };
+    match exists {
         Ok(()) => {
             let methods = methods.join(", ");
             Answer::empty(204)
@@ -113,6 +145,11 @@ fn dispatch(context: &Context<'_>, place: &Place) -> Result<Answer, EntityError>
         Place::DataPlanes => clustering::data_planes(context),
         Place::ClusteringStatus => clustering::status(context),
         Place::Fleet => clustering::fleet(context),
+        Place::Changes => changes::post(context),
+        Place::History => history::history(context),
+        Place::Versions { text } => history::versions(context, text),
+        Place::Tokens => caller::collection(context),
+        Place::Token { key } => caller::item(context, key),
         Place::Root => node::root(context),
         Place::Status => status::status(context),
         Place::Config => node::config(context),
@@ -131,7 +168,13 @@ fn of_node(context: &Context<'_>, place: &Place) -> Answer {
             Answer::ok(serde_json::json!({ "data": patterns }))
         }
         Place::Timers => node::timers(context),
+        Place::OpenApi => openapi::openapi(context),
         Place::Robots => node::robots(),
+        // GET is answered by a stream, before it comes here.
+        Place::Events => {
+            let content = Content::Text { content_type: EVENT_STREAM, text: String::new() };
+            Answer { status: 200, content, headers: Vec::new() }
+        }
         Place::EnabledPlugins => node::enabled_plugins(context),
         Place::LogLevel => node::log_level(context),
         Place::Metrics => node::metrics(context),

@@ -3,15 +3,17 @@
 //! A control plane, a traditional node, a node without a store and a data plane each implement [`Backend`]. Every
 //! method may block: the HTTP side calls them on a blocking thread, never on the runtime's own.
 
+use crate::record_log::{ChangesAfter, FleetNews, VersionHeading};
 use gwctl_entities::fleet::Fleet;
 use gwctl_entities::{EntityError, NodeKind, Read, Registry, Value, Write};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::sync::{broadcast, watch};
 
 /// Who asked for a change, for the history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Name the client gave for itself (header `Gwctl-User`), else its `User-Agent`, else `admin-api`.
+    /// Name of its token, else the name the client gave for itself (header `Gwctl-User`), else its `User-Agent`, else `admin-api`.
     pub who: String,
     /// Address of the client.
     pub from: String,
@@ -98,6 +100,8 @@ pub struct DeclarativeOptions {
     pub check_hash: bool,
     /// Errors grouped by entity.
     pub flatten_errors: bool,
+    /// Validate and answer, load nothing.
+    pub dry_run: bool,
 }
 
 /// Outcome of `POST /config`.
@@ -116,6 +120,10 @@ pub enum LogScope {
     Node,
     /// All nodes on the same store.
     Cluster,
+}
+
+fn no_log() -> EntityError {
+    EntityError::Bare { status: 400, message: "this node has no log of changes: ask a control plane".to_owned() }
 }
 
 /// The node behind the Admin and Status APIs.
@@ -154,6 +162,36 @@ pub trait Backend: Send + Sync + 'static {
     /// The fleet for `GET /gwctl/fleet`. Only asked of control planes.
     fn fleet(&self) -> Result<Fleet, EntityError> {
         Ok(Fleet { kind: Fleet::KIND.to_owned(), now_millis: self.now_millis(), ..Fleet::default() })
+    }
+
+    /// Headings of the log of changes, newest first, at most `limit`, all below `before` when given.
+    fn history(&self, _before: Option<u64>, _limit: usize) -> Result<Vec<VersionHeading>, EntityError> {
+        Err(no_log())
+    }
+
+    /// The versions after `version` with what they did, oldest first, at most `limit`.
+    fn changes_after(&self, _version: u64, _limit: usize) -> Result<ChangesAfter, EntityError> {
+        Err(no_log())
+    }
+
+    /// Tells of each new version; None where there is no log of changes.
+    fn versions(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
+    /// Tells what data planes do; None where there are none.
+    fn fleet_news(&self) -> Option<broadcast::Receiver<FleetNews>> {
+        None
+    }
+
+    /// A value kept beside the configuration, without version.
+    fn setting(&self, _key: &str) -> Result<Option<String>, EntityError> {
+        Ok(None)
+    }
+
+    /// Sets such a value.
+    fn set_setting(&self, _key: &str, _value: &str) -> Result<(), EntityError> {
+        Err(EntityError::Unsupported("settings are not kept on this node".to_owned()))
     }
 
     /// Counters and memory.

@@ -3,13 +3,14 @@
 use crate::answer::{bare, unexpected};
 use crate::backend::{Backend, NodeFacts};
 use crate::form;
+use crate::mask::masked;
 use crate::request::{Body, Request};
 use gwctl_entities::{
     EntityError, EntitySchema, Fill, NodeKind, Page, PageQuery, Read, Record, Registry, Value, Write,
 };
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// State of one API that outlives requests.
 #[derive(Debug, Default)]
@@ -17,6 +18,15 @@ pub(crate) struct Memory {
     /// Creation time given to the latest target. Targets are listed newest first, so two of one millisecond would
     /// have no order; each is made at least a millisecond younger than the one before.
     last_target_millis: AtomicU64,
+    tokens: Mutex<()>,
+}
+
+impl Memory {
+    /// Held from reading the tokens to writing them, so that no change is lost to another.
+    pub(crate) fn changing_tokens(&self) -> MutexGuard<'_, ()> {
+        // There is nothing behind the lock that a panic could leave half done.
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One request being handled.
@@ -26,6 +36,8 @@ pub(crate) struct Context<'a> {
     pub(crate) node: &'a NodeFacts,
     pub(crate) request: &'a Request,
     pub(crate) memory: &'a Memory,
+    /// Requests must carry a token.
+    pub(crate) asks_for_tokens: bool,
     /// Version of the records seen or written, for the answer's header.
     pub(crate) version: Cell<Option<u64>>,
 }
@@ -60,7 +72,8 @@ impl Context<'_> {
     }
 
     pub(crate) fn present(&self, entity: &str, record: &Record) -> Record {
-        self.registry.present(entity, record, self.backend.now_millis())
+        let shown = self.registry.present(entity, record, self.backend.now_millis());
+        if self.request.caller.sees_secrets() { shown } else { masked(&self.registry, entity, &shown) }
     }
 
     /// Records cannot be changed through the API of such a node.
@@ -73,7 +86,7 @@ impl Context<'_> {
         match &self.request.body {
             Body::Json(record) => record.clone(),
             Body::Form(pairs) => convert_form(schema, pairs, stored),
-            Body::Empty | Body::Text(_) => Record::new(),
+            Body::Empty | Body::Text(_) | Body::Raw(_) => Record::new(),
         }
     }
 
@@ -87,26 +100,39 @@ impl Context<'_> {
         if self.storeless() {
             return work(&mut ReadOnly { read: self.backend.read()?, refusal: unsupported });
         }
-        let mut outcome = None;
-        let version = self.backend.write(&self.request.origin, &mut |write| {
+        let (mut outcome, dry_run) = (None, self.request.dry_run);
+        let written = self.backend.write(&self.request.origin, &mut |write| {
             self.check_version(write.version())?;
             outcome = Some(work(write)?);
-            Ok(())
-        })?;
-        self.version.set(Some(version));
+            // A failed batch leaves nothing behind, which is just what a dry run wants.
+            if dry_run { Err(rolled_back(write.version())) } else { Ok(()) }
+        });
+        match written {
+            Ok(version) => self.version.set(Some(version)),
+            Err(EntityError::Bare { status: ROLLED_BACK, message }) => self.version.set(message.parse().ok()),
+            Err(error) => return Err(error),
+        }
         outcome.ok_or_else(unexpected)
     }
 
     /// Refuses a write that was meant for another version than the one in force (`If-Match`).
     fn check_version(&self, found: u64) -> Result<(), EntityError> {
-        match self.request.if_version {
-            Some(wanted) if wanted != found => Err(bare(
+        match &self.request.if_versions {
+            Some(wanted) if !wanted.contains(&found) => Err(bare(
                 412,
-                format!("the configuration is at version {found}, not {wanted}: read it again and repeat the change"),
+                format!("If-Match names another version than {found}, the one in force: read again and repeat"),
             )),
             _ => Ok(()),
         }
     }
+}
+
+/// Status of the error that ends the transaction of a dry run; it reaches nobody.
+const ROLLED_BACK: u16 = 0;
+
+/// Ends the transaction of a dry run, telling the version it began with.
+fn rolled_back(version: u64) -> EntityError {
+    bare(ROLLED_BACK, version.to_string())
 }
 
 /// A form as a record of the entity; plugins and vaults are read by the schema of the type the form names.

@@ -4,15 +4,19 @@ use crate::api::Api;
 use crate::backend::{
     Backend, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, NodeFacts, Origin, StatusFacts,
 };
-use crate::request::{Body, Request, parse_query, segments};
+use crate::caller::Caller;
+use crate::record_log::{ChangesAfter, FleetNews, RecordChange, VersionChanges, VersionHeading};
+use crate::request::{Body, Request, dry_run, parse_query, segments};
+use crate::serve::ServeOptions;
 use crate::{Face, answer::Answer, answer::Content};
 use gwctl_entities::{
     EntityError, NodeKind, Page, PageQuery, Read, Record, Registry, RegistryOptions, TagFilter, Value, Write,
 };
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use tokio::sync::{broadcast, watch};
 
 type Tables = BTreeMap<String, BTreeMap<String, Record>>;
 
@@ -23,6 +27,10 @@ pub(crate) struct Fake {
     version: AtomicU64,
     drained: AtomicBool,
     counter: AtomicU64,
+    log: Mutex<Vec<VersionChanges>>,
+    settings: Mutex<BTreeMap<String, String>>,
+    newest: watch::Sender<u64>,
+    pub(crate) fleet: broadcast::Sender<FleetNews>,
     pub(crate) before_status: Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
 
@@ -36,6 +44,10 @@ impl Fake {
             version: AtomicU64::new(0),
             drained: AtomicBool::new(false),
             counter: AtomicU64::new(0),
+            log: Mutex::default(),
+            settings: Mutex::default(),
+            newest: watch::Sender::new(0),
+            fleet: broadcast::Sender::new(16),
             before_status: Mutex::new(None),
         }
     }
@@ -174,7 +186,7 @@ impl Backend for Fake {
 
     fn write(
         &self,
-        _origin: &Origin,
+        origin: &Origin,
         work: &mut dyn FnMut(&mut dyn Write) -> Result<(), EntityError>,
     ) -> Result<u64, EntityError> {
         let mut tables = self.tables.lock().unwrap();
@@ -187,8 +199,18 @@ impl Backend for Fake {
                 self.version.store(version + 1, Ordering::SeqCst);
                 continue;
             }
+            let changes = differences(&tables, &view.tables);
+            let heading = VersionHeading {
+                version: version + 1,
+                time_millis: self.now_millis(),
+                who: origin.who.clone(),
+                from: origin.from.clone(),
+                changes: changes.len(),
+            };
+            self.log.lock().unwrap().push(VersionChanges { heading, changes });
             *tables = view.tables;
         }
+        self.newest.send_replace(version + 1);
         Ok(version + 1)
     }
 
@@ -202,7 +224,40 @@ impl Backend for Fake {
     }
 
     fn new_token(&self) -> String {
-        "abcdefghijklmnopqrstuvwxyzABCDEF".to_owned()
+        let count = self.counter.fetch_add(1, Ordering::SeqCst);
+        format!("abcdefghijklmnopqrst{count:012}")
+    }
+
+    fn history(&self, before: Option<u64>, limit: usize) -> Result<Vec<VersionHeading>, EntityError> {
+        let log = self.log.lock().unwrap();
+        let headings = log.iter().rev().map(|version| version.heading.clone());
+        Ok(headings.filter(|heading| before.is_none_or(|before| heading.version < before)).take(limit).collect())
+    }
+
+    fn changes_after(&self, version: u64, limit: usize) -> Result<ChangesAfter, EntityError> {
+        if version > self.version.load(Ordering::SeqCst) {
+            return Ok(ChangesAfter::Forgotten { oldest: 0 });
+        }
+        let log = self.log.lock().unwrap();
+        let found = log.iter().filter(|found| found.heading.version > version).take(limit);
+        Ok(ChangesAfter::Versions(found.cloned().collect()))
+    }
+
+    fn versions(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.newest.subscribe())
+    }
+
+    fn fleet_news(&self) -> Option<broadcast::Receiver<FleetNews>> {
+        Some(self.fleet.subscribe())
+    }
+
+    fn setting(&self, key: &str) -> Result<Option<String>, EntityError> {
+        Ok(self.settings.lock().unwrap().get(key).cloned())
+    }
+
+    fn set_setting(&self, key: &str, value: &str) -> Result<(), EntityError> {
+        self.settings.lock().unwrap().insert(key.to_owned(), value.to_owned());
+        Ok(())
     }
 
     fn status(&self) -> StatusFacts {
@@ -236,39 +291,67 @@ impl Backend for Fake {
     }
 }
 
+fn differences(old: &Tables, new: &Tables) -> Vec<RecordChange> {
+    let places = |tables: &Tables| -> Vec<(String, String)> {
+        let rows = tables.iter().flat_map(|(entity, rows)| rows.keys().map(|id| (entity.clone(), id.clone())));
+        rows.collect()
+    };
+    let all: BTreeSet<(String, String)> = places(old).into_iter().chain(places(new)).collect();
+    let at = |tables: &Tables, entity: &str, id: &str| tables.get(entity).and_then(|rows| rows.get(id)).cloned();
+    let changes = all.into_iter().map(|(entity, id)| {
+        let (old, new) = (at(old, &entity, &id), at(new, &entity, &id));
+        RecordChange { entity, id, old, new }
+    });
+    changes.filter(|change| change.old != change.new).collect()
+}
+
 /// A client without sockets.
 pub(crate) struct Client {
     pub(crate) api: Api,
     pub(crate) if_version: Option<u64>,
+    pub(crate) caller: Caller,
 }
 
 impl Client {
     pub(crate) fn of(kind: NodeKind) -> Self {
-        Self { api: Api::new(Face::Admin, Arc::new(Fake::new(kind))), if_version: None }
+        let api = Api::new(Face::Admin, Arc::new(Fake::new(kind)), &ServeOptions::default());
+        Self { api, if_version: None, caller: Caller::Open }
     }
 
     pub(crate) fn send(&self, method: &str, target: &str, body: Option<Value>) -> (u16, Value) {
-        let answer = self.answer(method, target, body);
-        let body = match answer.content {
-            Content::Json(value) => value,
-            Content::Text { text, .. } => Value::from(text),
-            Content::Empty => Value::Null,
-        };
-        (answer.status, body)
+        read(self.answer(method, target, body))
+    }
+
+    /// POST of a body as it is.
+    pub(crate) fn raw(&self, target: &str, body: &'static [u8]) -> (u16, Value) {
+        read(self.answer_to("POST", target, Body::Raw(body.into())))
     }
 
     pub(crate) fn answer(&self, method: &str, target: &str, body: Option<Value>) -> Answer {
+        let body = match body {
+            None => Body::Empty,
+            Some(body) if target.starts_with("/gwctl/changes") => Body::Raw(body.to_string().into()),
+            Some(body) => Body::Json(body.as_object().unwrap().clone()),
+        };
+        self.answer_to(method, target, body)
+    }
+
+    fn answer_to(&self, method: &str, target: &str, body: Body) -> Answer {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let Some(place) = segments(path).and_then(|segments| self.api.place(&segments)) else {
             return Answer::not_found();
         };
+        let query = parse_query(query).unwrap();
         let request = Request {
             method: method.parse().unwrap(),
             raw_path: path.to_owned(),
-            query: parse_query(query).unwrap(),
-            body: body.map_or(Body::Empty, |body| Body::Json(body.as_object().unwrap().clone())),
+            dry_run: dry_run(&query).unwrap(),
+            query,
+            body,
             origin: Origin::default(),
-            if_version: self.if_version,
+            caller: self.caller.clone(),
+            host: None,
+            if_versions: self.if_version.map(|version| vec![version]),
         };
         self.api.answer(&place, &request)
     }
@@ -283,4 +366,17 @@ impl Client {
         assert_eq!(got, status, "{method} {target}: {answer}");
         answer
     }
+}
+
+/// Status and body; JSON written as text is read again.
+fn read(answer: Answer) -> (u16, Value) {
+    let body = match answer.content {
+        Content::Json(value) => value,
+        Content::Text { content_type, text } if content_type.starts_with("application/json") => {
+            serde_json::from_str(&text).unwrap()
+        }
+        Content::Text { text, .. } => Value::from(text),
+        Content::Empty => Value::Null,
+    };
+    (answer.status, body)
 }

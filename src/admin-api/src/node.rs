@@ -129,7 +129,7 @@ pub(crate) fn argument(context: &Context<'_>, name: &str) -> Option<String> {
             Given::Text(text) => text.clone(),
             Given::Value(value) => value.to_string(),
         }),
-        Body::Empty | Body::Text(_) => None,
+        Body::Empty | Body::Text(_) | Body::Raw(_) => None,
     };
     of_body.or_else(|| context.request.query.text(name).map(str::to_owned))
 }
@@ -148,6 +148,7 @@ pub(crate) fn config(context: &Context<'_>) -> Result<Answer, EntityError> {
     let options = DeclarativeOptions {
         check_hash: argument(context, "check_hash").is_some_and(|text| text == "1"),
         flatten_errors: argument(context, "flatten_errors").is_some_and(yes),
+        dry_run: context.request.dry_run,
     };
     let document = document(&context.request.body).ok_or_else(|| bare(400, "expected a declarative configuration"))?;
     match context.backend.load_declarative(document, options)? {
@@ -169,7 +170,7 @@ fn document(body: &Body) -> Option<DeclarativeDocument> {
             record.retain(|name, _| name != "check_hash" && name != "flatten_errors");
             document_of_json(record)
         }
-        Body::Empty => None,
+        Body::Empty | Body::Raw(_) => None,
     }
 }
 

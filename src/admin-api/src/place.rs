@@ -46,6 +46,18 @@ pub(crate) enum Place {
     DataPlanes,
     ClusteringStatus,
     Fleet,
+    OpenApi,
+    Changes,
+    Events,
+    History,
+    /// `4`, or `4..7`.
+    Versions {
+        text: String,
+    },
+    Tokens,
+    Token {
+        key: String,
+    },
     Tags,
     Tag {
         tag: String,
@@ -107,7 +119,7 @@ impl Place {
     /// Methods in the order of `Allow`.
     pub(crate) fn methods(&self) -> &'static [&'static str] {
         match self {
-            Self::ValidateEntity { .. } => &["OPTIONS", "POST"],
+            Self::ValidateEntity { .. } | Self::Changes => &["OPTIONS", "POST"],
             Self::Cache | Self::ProxyCache => &["DELETE", "OPTIONS"],
             Self::CacheEntry | Self::ProxyCacheEntry => &["DELETE", "GET", "HEAD", "OPTIONS"],
             Self::SetLogLevel { .. } | Self::TargetHealth { .. } => &["OPTIONS", "PUT"],
@@ -115,10 +127,26 @@ impl Place {
             Self::Config | Self::Tags | Self::StatusReady | Self::Collection { .. } | Self::Nested { .. } => {
                 READ_CREATE
             }
+            Self::Tokens => READ_CREATE,
+            Self::Token { .. } => &["DELETE", "GET", "HEAD", "OPTIONS"],
             Self::Tag { .. } => READ,
             Self::Item { .. } | Self::Parent { .. } | Self::NestedItem { .. } => ALL_OF_ITEM,
             _ => READ,
         }
+    }
+
+    /// Whether a write here changes nothing but the configuration, so that `?dry_run=1` can take it back.
+    pub(crate) fn has_dry_run(&self) -> bool {
+        matches!(
+            self,
+            Self::Collection { .. }
+                | Self::Item { .. }
+                | Self::Parent { .. }
+                | Self::Nested { .. }
+                | Self::NestedItem { .. }
+                | Self::Changes
+                | Self::Config
+        )
     }
 }
 
@@ -176,6 +204,13 @@ fn fixed(kind: NodeKind, path: &[&str]) -> Option<Place> {
         ["clustering", "data-planes"] => Place::DataPlanes,
         ["clustering", "status"] => Place::ClusteringStatus,
         ["gwctl", "fleet"] => Place::Fleet,
+        ["gwctl", "openapi.json"] => Place::OpenApi,
+        ["gwctl", "changes"] => Place::Changes,
+        ["gwctl", "events"] => Place::Events,
+        ["gwctl", "history"] => Place::History,
+        ["gwctl", "versions", text] => Place::Versions { text: own(text) },
+        ["gwctl", "tokens"] => Place::Tokens,
+        ["gwctl", "tokens", key] => Place::Token { key: own(key) },
         ["tags"] => Place::Tags,
         ["tags", tag] => Place::Tag { tag: own(tag) },
         ["metrics"] => Place::Metrics,

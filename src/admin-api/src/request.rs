@@ -2,7 +2,9 @@
 
 use crate::answer::Answer;
 use crate::backend::Origin;
+use crate::caller::Caller;
 use crate::{form, multipart};
+use bytes::Bytes;
 use gwctl_entities::{EntityError, Record, Value};
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -55,6 +57,8 @@ pub(crate) enum Body {
     Form(Vec<(String, form::Given)>),
     /// YAML, for `/config` only.
     Text(String),
+    /// JSON that is read piece by piece, for `/gwctl/changes` only.
+    Raw(Bytes),
 }
 
 /// A request whose body was read.
@@ -66,8 +70,13 @@ pub(crate) struct Request {
     pub(crate) query: Arguments,
     pub(crate) body: Body,
     pub(crate) origin: Origin,
-    /// Version a write is meant for (`If-Match: "7"`).
-    pub(crate) if_version: Option<u64>,
+    /// Versions a write is meant for (`If-Match: "7"`); None: any.
+    pub(crate) if_versions: Option<Vec<u64>>,
+    /// Do everything but keep the change (`?dry_run=1`).
+    pub(crate) dry_run: bool,
+    pub(crate) caller: Caller,
+    /// Where the client says it speaks to.
+    pub(crate) host: Option<String>,
 }
 
 /// Decoded segments of a path; None when the path cannot name anything (`//services`, no leading slash).
@@ -81,9 +90,22 @@ pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
     path.split('/').map(|segment| (!segment.is_empty()).then(|| decode(segment))).collect()
 }
 
-/// The version of an `If-Match` header; anything but a number, quoted or not, says nothing about versions.
-pub(crate) fn version_of(if_match: &str) -> Option<u64> {
-    if_match.trim().trim_matches('"').parse().ok()
+/// The versions an `If-Match` header names; None for `*`. A tag that no answer ever carried matches nothing.
+pub(crate) fn versions_of(if_match: &str) -> Option<Vec<u64>> {
+    if if_match.trim() == "*" {
+        return None;
+    }
+    let tags = if_match.split(',').map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+    Some(tags.filter_map(|tag| tag.parse().ok()).collect())
+}
+
+/// `dry_run` of the query.
+pub(crate) fn dry_run(query: &Arguments) -> Result<bool, Answer> {
+    match query.text("dry_run") {
+        None | Some("0" | "false") => Ok(false),
+        Some("" | "1" | "true") => Ok(true),
+        Some(_) => Err(Answer::message(400, "dry_run must be 1 or 0")),
+    }
 }
 
 /// The query of a request, or the refusal of too many arguments.
@@ -222,6 +244,22 @@ mod tests {
         let query = vec!["a=1"; 1001].join("&");
         assert_eq!(parse_query(&query).unwrap_err().status, 400);
         assert!(parse_query(&query[4..]).is_ok());
+    }
+
+    #[test]
+    fn if_match_names_versions_and_an_unknown_tag_matches_none() {
+        assert_eq!(versions_of("\"7\""), Some(vec![7]));
+        assert_eq!(versions_of("W/\"7\", \"8\""), Some(vec![7, 8]));
+        assert_eq!(versions_of("\"abc\""), Some(vec![]));
+        assert_eq!(versions_of("*"), None);
+    }
+
+    #[test]
+    fn a_dry_run_is_asked_for_in_plain_words_only() {
+        let asked = |text: &str| dry_run(&Arguments::parse(text)).map_err(|answer| answer.status);
+        assert_eq!((asked(""), asked("dry_run=0"), asked("dry_run=false")), (Ok(false), Ok(false), Ok(false)));
+        assert_eq!((asked("dry_run"), asked("dry_run=1"), asked("dry_run=true")), (Ok(true), Ok(true), Ok(true)));
+        assert_eq!(asked("dry_run=ture"), Err(400), "a slip must not write");
     }
 
     #[test]

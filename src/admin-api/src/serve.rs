@@ -3,6 +3,7 @@
 use crate::Backend;
 use crate::api::Api;
 use crate::http::serve_request;
+use crate::patience::Patient;
 use gwctl_lifecycle::{Phase, Shutdown, TaskSet, spawn};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -101,28 +102,87 @@ impl Listener {
     }
 }
 
-/// Longest wait for the head of a request, idle time of a kept connection included.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(65);
-/// Longest TLS handshake.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
+/// How a listener is served.
+#[derive(Debug, Clone, Default)]
+pub struct ServeOptions {
+    /// Every request to the Admin API must carry a token.
+    pub authentication: bool,
+    /// What clients may use of the node.
+    pub limits: Limits,
+}
+
+/// What clients may use of the node, and how long they may take.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes of a body; default 10 MiB.
+    pub body: usize,
+    /// Bytes of a body of `POST /gwctl/changes`; default 256 MiB, some 500 000 operations.
+    pub changes_body: usize,
+    /// Bodies of `POST /gwctl/changes` in memory at once; others wait. Default 4.
+    pub large_bodies: usize,
+    /// Connections at once; more wait in the listener's queue. Default 4096.
+    pub connections: usize,
+    /// Streams of events at once; more are answered 503. Default 256.
+    pub event_streams: usize,
+    /// Longest TLS handshake; default 15 s.
+    pub handshake_timeout: Duration,
+    /// Longest wait for the head of a request, idle time of a kept connection included; default 65 s.
+    pub head_timeout: Duration,
+    /// Longest wait for the next piece of a body; default 60 s.
+    pub piece_timeout: Duration,
+    /// Longest time a whole body may take; default 300 s.
+    pub body_timeout: Duration,
+    /// Longest wait for a client to take more of an answer; default 60 s.
+    pub write_timeout: Duration,
+    /// Time between signs of life on a stream without events; default 15 s.
+    pub heartbeat: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: 10 * 1024 * 1024,
+            changes_body: 256 * 1024 * 1024,
+            large_bodies: 4,
+            connections: 4096,
+            event_streams: 256,
+            handshake_timeout: Duration::from_secs(15),
+            head_timeout: Duration::from_secs(65),
+            piece_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(300),
+            write_timeout: Duration::from_secs(60),
+            heartbeat: Duration::from_secs(15),
+        }
+    }
+}
+
 /// Pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long requests in flight may take once stopping has begun.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Connections at once; more wait in the listener's queue.
-const CONNECTION_LIMIT: usize = 4096;
 
-/// Serves requests until `shutdown` is done, then takes no more and lets those in flight finish.
+/// [`serve_with`] the default options.
 pub async fn serve(
     listener: Listener,
     face: Face,
     backend: Arc<dyn Backend>,
     shutdown: impl Future<Output = ()> + Send,
 ) {
+    serve_with(listener, face, backend, &ServeOptions::default(), shutdown).await;
+}
+
+/// Serves requests until `shutdown` is done, then takes no more and lets those in flight finish.
+pub async fn serve_with(
+    listener: Listener,
+    face: Face,
+    backend: Arc<dyn Backend>,
+    options: &ServeOptions,
+    shutdown: impl Future<Output = ()> + Send,
+) {
     let Listener { socket, tls } = listener;
-    let api = Api::new(face, backend);
+    let api = Api::new(face, backend, options);
     let tls = tls.map(TlsAcceptor::from);
-    let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
+    let slots = Arc::new(Semaphore::new(options.limits.connections));
     let stopping = watch::Sender::new(false);
     let mut connections = TaskSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
@@ -171,24 +231,32 @@ impl Connection {
         let _ = stream.set_nodelay(true);
         match self.tls.clone() {
             None => self.speak(stream).await,
-            Some(acceptor) => match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => self.speak(stream).await,
-                Ok(Err(error)) => tracing::debug!(peer = %self.peer, %error, "TLS handshake failed"),
-                Err(_) => tracing::debug!(peer = %self.peer, "TLS handshake took too long"),
-            },
+            Some(acceptor) => {
+                match tokio::time::timeout(self.api.limits.handshake_timeout, acceptor.accept(stream)).await {
+                    Ok(Ok(stream)) => self.speak(stream).await,
+                    Ok(Err(error)) => tracing::debug!(peer = %self.peer, %error, "TLS handshake failed"),
+                    Err(_) => tracing::debug!(peer = %self.peer, "TLS handshake took too long"),
+                }
+            }
         }
     }
 
     async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let Self { api, peer, mut stopping, .. } = self;
         let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(64 * 1024);
-        builder.http2().timer(TokioTimer::new()).keep_alive_interval(HEAD_TIMEOUT).max_concurrent_streams(128);
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(api.limits.head_timeout).max_buf_size(64 * 1024);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(api.limits.head_timeout)
+            .max_concurrent_streams(128);
+        let patient = Patient::new(stream, api.limits.write_timeout);
+        let told = stopping.clone();
         let service = service_fn(move |request| {
-            let api = api.clone();
-            async move { Ok::<_, Infallible>(serve_request(api, peer, request).await) }
+            let (api, stopping) = (api.clone(), told.clone());
+            async move { Ok::<_, Infallible>(serve_request(api, peer, request, stopping).await) }
         });
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let connection = builder.serve_connection(TokioIo::new(patient), service);
         let mut connection = std::pin::pin!(connection);
         let stopped = async {
             // The sender outlives the connections, so waiting cannot fail.
@@ -226,11 +294,15 @@ mod tests {
     }
 
     fn start(face: Face, backend: Arc<Fake>) -> Server {
-        let listener = Listener::bind(&options()).unwrap();
+        start_with(face, backend, ServeOptions::default())
+    }
+
+    fn start_with(face: Face, backend: Arc<Fake>, options: ServeOptions) -> Server {
+        let listener = Listener::bind(&self::options()).unwrap();
         let address = listener.local_address().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let task = spawn("server under test", Phase::Stop, async move {
-            serve(listener, face, backend, async {
+            serve_with(listener, face, backend, &options, async {
                 let _ = stopped.await;
             })
             .await;
@@ -340,5 +412,152 @@ mod tests {
         let error = Listener::bind(&ListenOptions { address, ..options() }).unwrap_err();
         assert!(error.to_string().contains(&format!("{address} (admin_listen)")), "{error}");
         assert!(error.hint().contains(&format!("'sport = :{}'", address.port())), "{}", error.hint());
+    }
+
+    fn limited(limits: Limits) -> Server {
+        start_with(Face::Admin, control_plane(), ServeOptions { limits, ..ServeOptions::default() })
+    }
+
+    const SHORT: Duration = Duration::from_millis(50);
+
+    #[tokio::test]
+    async fn a_client_that_sends_its_head_too_slowly_is_let_go() {
+        let server = limited(Limits { head_timeout: SHORT, ..Limits::default() });
+        let answer = exchange(server.address, "GET / HTTP/1.1\r\nhost:").await;
+        assert!(!answer.contains("200 OK"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_sends_its_body_too_slowly_is_answered_408() {
+        let limits = Limits { piece_timeout: SHORT, ..Limits::default() };
+        let server = limited(limits);
+        let head = "POST /services HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{";
+        let answer = exchange(server.address, head).await;
+        assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_in_drops_is_answered_408_after_the_time_for_a_whole_one() {
+        let server = limited(Limits { body_timeout: SHORT, ..Limits::default() });
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = "POST /services HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let (mut reading, mut writing) = stream.into_split();
+        let drops = spawn("drops", Phase::Stop, async move {
+            while writing.write_all(b"1\r\n \r\n").await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        });
+        let mut answer = [0; 12];
+        reading.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 408");
+        drop(drops);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_of_an_answer_is_let_go() {
+        let limits = Limits { write_timeout: SHORT, connections: 1, ..Limits::default() };
+        let server = limited(limits);
+        // Schemas enough to fill every buffer on the way; the client reads none of them.
+        let mut deaf = TcpStream::connect(server.address).await.unwrap();
+        let request = "GET /schemas/routes HTTP/1.1\r\nhost: x\r\n\r\n".repeat(4000);
+        let sending = spawn("deaf client", Phase::Stop, async move {
+            let _ = deaf.write_all(request.as_bytes()).await;
+            std::future::pending::<()>().await;
+        });
+        // The only connection allowed is free again, so it was ended.
+        let answer = exchange(server.address, "GET /services HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        drop(sending);
+    }
+
+    #[tokio::test]
+    async fn connections_beyond_the_limit_wait_until_one_ends() {
+        let server = limited(Limits { connections: 1, ..Limits::default() });
+        let mut first = TcpStream::connect(server.address).await.unwrap();
+        first.write_all(b"GET /services HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut byte = [0; 1];
+        first.read_exact(&mut byte).await.unwrap();
+        let request = "GET /services HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        let mut second = std::pin::pin!(exchange(server.address, request));
+        let early = tokio::time::timeout(SHORT, second.as_mut()).await;
+        assert!(early.is_err(), "the second connection was served beside the first");
+        drop(first);
+        assert!(second.await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn without_a_token_a_body_is_not_even_read() {
+        let options = ServeOptions { authentication: true, ..ServeOptions::default() };
+        let server = start_with(Face::Admin, control_plane(), options);
+        let head = "POST /gwctl/changes HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 200000000\r\n\r\n";
+        let answer = exchange(server.address, head).await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+        assert!(answer.contains("www-authenticate: Bearer") && answer.contains("connection: close"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn changes_may_be_longer_than_other_bodies() {
+        let limits = Limits { body: 100, changes_body: 10_000, ..Limits::default() };
+        let server = limited(limits);
+        let send = async |path: &str, length: usize| {
+            let body = " ".repeat(length - 2) + "[]";
+            let request = format!(
+                "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+            );
+            exchange(server.address, &request).await.split(' ').nth(1).unwrap_or_default().to_owned()
+        };
+        assert_eq!(send("/gwctl/changes", 5000).await, "200");
+        assert_eq!(send("/gwctl/changes", 20_000).await, "413");
+        assert_eq!(send("/services", 5000).await, "413");
+    }
+
+    /// Reads a stream of events until it holds a text.
+    async fn until(stream: &mut TcpStream, seen: &mut String, text: &str) {
+        while !seen.contains(text) {
+            let mut buffer = [0; 4096];
+            let read = stream.read(&mut buffer).await.unwrap();
+            assert_ne!(read, 0, "the stream ended before {text:?}: {seen}");
+            seen.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        }
+    }
+
+    #[tokio::test]
+    async fn events_tell_of_changes_and_data_planes_and_end_with_the_node() {
+        let backend = control_plane();
+        let limits = Limits { heartbeat: SHORT, event_streams: 1, ..Limits::default() };
+        let options = ServeOptions { limits, ..ServeOptions::default() };
+        let mut server = start_with(Face::Admin, backend.clone(), options);
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(b"GET /gwctl/events HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut seen = String::new();
+        until(&mut stream, &mut seen, "event: hello\nid: 0\ndata: {\"version\":0}").await;
+        assert!(seen.contains("content-type: text/event-stream"), "{seen}");
+        let body = "{\"username\":\"u\"}";
+        let length = body.len();
+        let made = exchange(server.address, &format!("POST /consumers HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")).await;
+        assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+        until(&mut stream, &mut seen, "event: change\nid: 1\n").await;
+        until(&mut stream, &mut seen, "\"action\":\"created\",\"entity\":\"consumers\"").await;
+        let news = crate::FleetNews { what: "joined", id: "n".to_owned(), ..crate::FleetNews::default() };
+        backend.fleet.send(news).unwrap();
+        until(&mut stream, &mut seen, "event: joined\n").await;
+        until(&mut stream, &mut seen, "\n:\n").await;
+        let again = "GET /gwctl/events HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        assert!(exchange(server.address, again).await.starts_with("HTTP/1.1 503"), "one stream was allowed");
+        server.stop.take().unwrap().send(()).unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).await.unwrap();
+        server.task.ended().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_comes_back_is_told_what_it_missed() {
+        let server = start(Face::Admin, control_plane());
+        let make = "POST /consumers HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 16\r\n\r\n{\"username\":\"u\"}";
+        assert!(exchange(server.address, make).await.starts_with("HTTP/1.1 201"));
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(b"GET /gwctl/events HTTP/1.1\r\nhost: x\r\nlast-event-id: 0\r\n\r\n").await.unwrap();
+        until(&mut stream, &mut String::new(), "event: change\nid: 1\n").await;
     }
 }

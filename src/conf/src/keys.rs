@@ -130,7 +130,10 @@ pub const KEYS: &[Key] = &[
     row("admin_gui_error_log", Text, "logs/admin_gui_error.log", NONE, "Error log of Kong Manager."),
     // listeners
     row("proxy_listen", Listen, "0.0.0.0:8000 reuseport backlog=16384, 0.0.0.0:8443 http2 ssl reuseport backlog=16384", PROXY, "Listeners of the proxy."),
-    row("admin_listen", Listen, "127.0.0.1:8001 reuseport backlog=16384, 127.0.0.1:8444 http2 ssl reuseport backlog=16384", ADMIN, "Listeners of the Admin API, which has no authentication."),
+    row("admin_listen", Listen, "127.0.0.1:8001 reuseport backlog=16384, 127.0.0.1:8444 http2 ssl reuseport backlog=16384", ADMIN, "Listeners of the Admin API, which asks nobody who it is unless admin_auth is on."),
+    row("admin_auth", Choice(&["off", "token"]), "off", ADMIN, "Whether every request to the Admin API must carry a token (gwctl only)."),
+    row("admin_max_connections", Integer(1, 1_000_000), "4096", ADMIN, "Connections to the Admin API at once; more wait (gwctl only)."),
+    row("admin_changes_max_body_size", Size, "256m", ADMIN, "Longest body of POST /gwctl/changes (gwctl only)."),
     row("status_listen", Listen, "127.0.0.1:8007 reuseport backlog=16384", ALL, "Listeners of the read-only Status API."),
     row("cluster_listen", Listen, "0.0.0.0:8005", CP, "Listeners for data planes; TLS always."),
     row("stream_listen", Listen, "off", PROXY, "Listeners for TCP, TLS and UDP."),

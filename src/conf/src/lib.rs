@@ -30,8 +30,8 @@ pub use listener::{KeepAlive, Listener};
 pub use material::{Material, Materials};
 pub use names::{BUNDLED_PLUGINS, BUNDLED_VAULTS};
 pub use node::{
-    Cluster, Database, Dns, Flavor, Limits, LogLevel, Logs, Lua, Mtls, NodeConf, Ocsp, RealIp, Role, Tls, TlsPair,
-    Tracing, UpstreamKeepalive, Workers,
+    AdminAuth, Cluster, Database, Dns, Flavor, Limits, LogLevel, Logs, Lua, Mtls, NodeConf, Ocsp, RealIp, Role, Tls,
+    TlsPair, Tracing, UpstreamKeepalive, Workers,
 };
 pub use problem::{ConfigError, Origin, Problem};
 pub use settings::{Flag, Loaded, Sources, load};

@@ -66,6 +66,16 @@ words! {
 }
 
 words! {
+    /// Who may use the Admin API.
+    AdminAuth {
+        /// Whoever reaches it.
+        Off = "off",
+        /// Bearers of a token.
+        Token = "token",
+    }
+}
+
+words! {
     /// Whether revocation of data planes' certificates is checked.
     Ocsp {
         /// Checked; a data plane without an answer is refused.
@@ -230,6 +240,8 @@ pub struct Limits {
     pub client_body_buffer_size: u64,
     /// Longest body the Admin API accepts.
     pub admin_max_body_size: u64,
+    /// Longest body of `POST /gwctl/changes`.
+    pub admin_changes_max_body_size: u64,
 }
 
 /// Where logs go, as written; `off` is none.
@@ -269,6 +281,8 @@ pub struct NodeConf {
     pub workers: Workers,
     pub proxy_listen: Vec<Listener>,
     pub admin_listen: Vec<Listener>,
+    pub admin_auth: AdminAuth,
+    pub admin_max_connections: usize,
     pub status_listen: Vec<Listener>,
     pub cluster_listen: Vec<Listener>,
     pub stream_listen: Vec<Listener>,
@@ -375,6 +389,8 @@ impl NodeConf {
             workers: s.workers(problems),
             proxy_listen: listen("proxy_listen", proxy),
             admin_listen: listen("admin_listen", admin),
+            admin_auth: AdminAuth::of(s.text("admin_auth"), AdminAuth::Off),
+            admin_max_connections: s.count("admin_max_connections"),
             status_listen: listen("status_listen", true),
             cluster_listen: listen("cluster_listen", role == Role::ControlPlane),
             stream_listen: listen("stream_listen", proxy),

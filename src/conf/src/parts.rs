@@ -202,6 +202,7 @@ impl Settings {
             }),
             client_body_buffer_size: self.bytes("nginx_http_client_body_buffer_size"),
             admin_max_body_size: self.bytes("nginx_admin_client_max_body_size"),
+            admin_changes_max_body_size: self.bytes("admin_changes_max_body_size"),
         }
     }
 

@@ -3,14 +3,15 @@
 use crate::declarative::DeclarativeState;
 use crate::fleet::FleetTable;
 use gwctl_admin_api::{
-    Backend, DataPlaneRow, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, LogScope, NodeFacts, Origin,
-    StatusFacts,
+    Backend, ChangesAfter, DataPlaneRow, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, FleetNews,
+    LogScope, NodeFacts, Origin, RecordChange, StatusFacts, VersionChanges, VersionHeading,
 };
 use gwctl_entities::fleet::Fleet;
 use gwctl_entities::{EntityError, Fill, Read, Registry, Write};
-use gwctl_store::{Store, SystemFill, unix_millis};
+use gwctl_store::{Change, Changes, HistoryEntry, Store, SystemFill, unix_millis};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::{broadcast, watch};
 
 /// What the rest of the process answers for the Admin API.
 pub trait Process: Send + Sync + 'static {
@@ -92,6 +93,35 @@ impl Backend for StoreBackend {
         Ok(self.fleet.as_ref().map_or(empty, |fleet| fleet.fleet(version)))
     }
 
+    fn history(&self, before: Option<u64>, limit: usize) -> Result<Vec<VersionHeading>, EntityError> {
+        let rows = self.store.history(before, limit)?;
+        let heading = |row: HistoryEntry| heading(row.version, row.time_millis, row.origin, row.deltas);
+        Ok(rows.into_iter().map(heading).collect())
+    }
+
+    fn changes_after(&self, version: u64, limit: usize) -> Result<ChangesAfter, EntityError> {
+        Ok(match self.store.changes_since(version, limit)? {
+            Changes::Deltas(changes) => ChangesAfter::Versions(changes.into_iter().map(version_changes).collect()),
+            Changes::TooOld { oldest } => ChangesAfter::Forgotten { oldest },
+        })
+    }
+
+    fn versions(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.store.watch())
+    }
+
+    fn fleet_news(&self) -> Option<broadcast::Receiver<FleetNews>> {
+        self.fleet.as_ref().map(|fleet| fleet.news())
+    }
+
+    fn setting(&self, key: &str) -> Result<Option<String>, EntityError> {
+        self.store.setting(key)
+    }
+
+    fn set_setting(&self, key: &str, value: &str) -> Result<(), EntityError> {
+        self.store.set_setting(key, Some(value))
+    }
+
     fn status(&self) -> StatusFacts {
         let mut facts = self.process.status();
         match &self.declarative {
@@ -141,6 +171,21 @@ impl Backend for StoreBackend {
     fn set_log_level(&self, _scope: LogScope, level: &str, seconds: u64) -> Result<(), EntityError> {
         self.process.set_log_level(level, seconds).map_err(|message| EntityError::Bare { status: 500, message })
     }
+}
+
+fn heading(version: u64, time_millis: u64, origin: gwctl_store::Origin, changes: usize) -> VersionHeading {
+    VersionHeading { version, time_millis, who: origin.who, from: origin.from, changes }
+}
+
+fn version_changes(change: Change) -> VersionChanges {
+    let changes = change.deltas.iter().map(|delta| RecordChange {
+        entity: delta.entity.clone(),
+        id: delta.id.clone(),
+        old: delta.old.clone(),
+        new: delta.new.clone(),
+    });
+    let changes: Vec<RecordChange> = changes.collect();
+    VersionChanges { heading: heading(change.version, change.time_millis, change.origin, changes.len()), changes }
 }
 
 fn with_a_store() -> EntityError {

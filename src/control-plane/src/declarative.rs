@@ -73,6 +73,9 @@ impl DeclarativeState {
             Some(text) => text_hash(text, &loaded),
             None => object_hash(&loaded),
         };
+        if options.dry_run {
+            return Ok(DeclarativeLoaded::Applied(config_answer(store.registry(), &loaded)));
+        }
         replace(store, &loaded)?;
         store.set_setting(SETTING, Some(&hash))?;
         *self.hash.lock().unwrap_or_else(PoisonError::into_inner) = Some(hash);

@@ -3,19 +3,24 @@
 //! Rows live in memory and are written to a setting of the store now and then, so that a restarted control plane shows
 //! its fleet at once. They are no configuration: they have no version, and nothing is pushed when they change.
 
-use gwctl_admin_api::DataPlaneRow;
+use gwctl_admin_api::{DataPlaneRow, FleetNews};
 use gwctl_entities::EntityError;
 use gwctl_entities::fleet::{Fleet, FleetMember};
 use gwctl_store::{Store, unix_millis};
 use gwctl_wire::ConfigHash;
+use gwctl_wire::compat::SyncStatus;
 use gwctl_wire::v1::cp_link::NodeRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::broadcast;
 
 /// Setting of the store that holds the rows.
 const SETTING: &str = "fleet";
+
+/// News waiting for a listener at most; a slower one is told that it missed some.
+const NEWS: usize = 1024;
 
 /// Payloads remembered to tell how far behind a reported hash is.
 const REMEMBERED: usize = 1024;
@@ -73,6 +78,7 @@ struct State {
 pub struct FleetTable {
     state: Mutex<State>,
     purge_delay: Duration,
+    news: broadcast::Sender<FleetNews>,
 }
 
 impl FleetTable {
@@ -86,7 +92,26 @@ impl FleetTable {
             }),
         };
         let state = State { members, ..State::default() };
-        Ok(Self { state: Mutex::new(state), purge_delay })
+        Ok(Self { state: Mutex::new(state), purge_delay, news: broadcast::Sender::new(NEWS) })
+    }
+
+    /// What data planes do from now on.
+    pub fn news(&self) -> broadcast::Receiver<FleetNews> {
+        self.news.subscribe()
+    }
+
+    fn tell(&self, what: &'static str, id: &str, member: &Member, made: &VecDeque<Made>) {
+        let served = made.iter().rfind(|payload| payload.hash.as_str() == member.config_hash);
+        // Nobody listening is no fault.
+        let _ = self.news.send(FleetNews {
+            what,
+            id: id.to_owned(),
+            hostname: member.hostname.clone(),
+            sync_status: member.sync_status.clone(),
+            config_hash: member.config_hash.clone(),
+            version: served.map(|payload| payload.version),
+            detail: member.sync_detail.clone(),
+        });
     }
 
     /// Writes the rows to the store when they changed; blocking.
@@ -118,7 +143,8 @@ impl FleetTable {
 
     /// A connection of this node was accepted.
     pub fn connected(&self, identity: &Identity) {
-        let mut state = self.lock();
+        let mut guard = self.lock();
+        let state = &mut *guard;
         let member = state.members.entry(identity.id.clone()).or_default();
         member.connections += 1;
         member.hostname.clone_from(&identity.hostname);
@@ -131,28 +157,42 @@ impl FleetTable {
             "unknown".clone_into(&mut member.sync_status);
             ConfigHash::zero().as_str().clone_into(&mut member.config_hash);
         }
+        self.tell("joined", &identity.id, member, &state.made);
         state.dirty = true;
     }
 
     /// A connection of this node ended; its row stays.
     pub fn disconnected(&self, id: &str) {
-        let mut state = self.lock();
+        let mut guard = self.lock();
+        let state = &mut *guard;
         if let Some(member) = state.members.get_mut(id) {
             member.connections = member.connections.saturating_sub(1);
+            if member.connections == 0 {
+                self.tell("left", id, member, &state.made);
+            }
             state.dirty = true;
         }
     }
 
     /// News of a node from its link; `listed`: from now on Kong's own table shows it.
     pub fn record(&self, id: &str, record: &NodeRecord, detail: Option<String>, listed: bool) {
-        let mut state = self.lock();
+        let mut guard = self.lock();
+        let state = &mut *guard;
         if let Some(member) = state.members.get_mut(id) {
+            let applied = member.config_hash != record.config_hash.as_str() && record.config_hash != ConfigHash::zero();
+            let refused = member.sync_status != record.sync_status.as_str()
+                && !matches!(record.sync_status, SyncStatus::Normal | SyncStatus::Unknown);
             record.sync_status.as_str().clone_into(&mut member.sync_status);
             member.sync_detail = detail;
             record.config_hash.as_str().clone_into(&mut member.config_hash);
             member.labels.clone_from(&record.info.labels);
             member.last_seen_millis = unix_millis();
             member.recorded |= listed;
+            if refused {
+                self.tell("refused", id, member, &state.made);
+            } else if applied {
+                self.tell("applied", id, member, &state.made);
+            }
             state.dirty = true;
         }
     }
@@ -238,10 +278,9 @@ fn member(id: &str, row: &Member, made: &VecDeque<Made>, version: u64, now_milli
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gwctl_wire::compat::SyncStatus;
 
     fn table() -> FleetTable {
-        FleetTable { state: Mutex::default(), purge_delay: Duration::from_secs(60) }
+        FleetTable { state: Mutex::default(), purge_delay: Duration::from_secs(60), news: broadcast::Sender::new(8) }
     }
 
     fn identity(id: &str) -> Identity {
@@ -276,6 +315,27 @@ mod tests {
     }
 
     #[test]
+    fn what_a_node_does_is_told_once() {
+        let table = table();
+        table.payload_made(&ConfigHash::from("one"), 3);
+        let mut news = table.news();
+        table.connected(&identity("a"));
+        reports(&table, "a", "one");
+        reports(&table, "a", "one");
+        let record = NodeRecord {
+            sync_status: SyncStatus::PluginSetIncompatible,
+            config_hash: ConfigHash::from("one"),
+            info: Default::default(),
+        };
+        table.record("a", &record, Some("lacks cors".to_owned()), true);
+        table.disconnected("a");
+        let told: Vec<FleetNews> = std::iter::from_fn(|| news.try_recv().ok()).collect();
+        let names: Vec<&str> = told.iter().map(|news| news.what).collect();
+        assert_eq!(names, ["joined", "applied", "refused", "left"]);
+        assert_eq!((told[1].version, told[2].detail.as_deref()), (Some(3), Some("lacks cors")));
+    }
+
+    #[test]
     fn a_node_is_connected_until_its_last_connection_ends_and_its_row_stays() {
         let table = table();
         table.connected(&identity("a"));
@@ -289,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_row_unheard_of_for_the_purge_delay_is_gone() {
-        let table = FleetTable { state: Mutex::default(), purge_delay: Duration::ZERO };
+        let table = FleetTable { purge_delay: Duration::ZERO, ..table() };
         table.connected(&identity("a"));
         assert_eq!(table.fleet(0).items.len(), 1, "a connected node is never purged");
         table.disconnected("a");

@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod declarative;
+mod first_token;
 pub mod fleet;
 mod listener;
 mod payload;
@@ -13,5 +14,6 @@ mod session;
 mod start;
 
 pub use backend::{Process, StoreBackend};
+pub use first_token::{FirstTokenError, first_token};
 pub use fleet::FleetTable;
 pub use start::{StartError, bootstrap, purge_expired, start_cluster};

@@ -9,6 +9,7 @@
 //! - [`load`](mod@load): a document to records: placement, references, generated ids, validation ([`load()`]).
 //! - [`answer`]: bodies and hash of `POST /config` and `GET /config`.
 //! - [`plan`](mod@plan): the ordered operations that lead from one configuration to another ([`plan()`], [`diff`]).
+//! - [`secret`]: which values must not be shown.
 //! - [`render`]: a plan as text and JSON, secrets masked.
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a failed test may panic"))]
@@ -17,7 +18,7 @@ pub mod answer;
 pub mod load;
 pub mod plan;
 pub mod render;
-mod secret;
+pub mod secret;
 pub mod text;
 pub mod yaml;
 

@@ -22,10 +22,10 @@ const SECRET_NAMES: [&str; 14] = [
 ];
 
 /// Stands for a secret value.
-pub(crate) const MASK: &str = "••••";
+pub const MASK: &str = "••••";
 
 /// Whether values of this field are secret: marked so in its schema, or named like one.
-pub(crate) fn is_secret(field: Option<&Field>, path: &str) -> bool {
+pub fn is_secret(field: Option<&Field>, path: &str) -> bool {
     let name = path.rsplit('.').next().unwrap_or(path);
     let elements = field.and_then(|field| field.elements.as_deref().or(field.values.as_deref()));
     let marked = |field: &Field| field.encrypted || field.referenceable;
@@ -33,7 +33,7 @@ pub(crate) fn is_secret(field: Option<&Field>, path: &str) -> bool {
 }
 
 /// The value as it may be shown. References to a vault are no secrets.
-pub(crate) fn shown(value: &Value, secret: bool) -> Value {
+pub fn shown(value: &Value, secret: bool) -> Value {
     let reference = |text: &str| text.starts_with("{vault://") && text.ends_with('}');
     match value {
         Value::String(text) if secret && !reference(text) => Value::from(MASK),
