@@ -28,7 +28,7 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
         Failure::because("cannot start the data plane", &error)
             .hint("`gwctl certs init` makes a cluster certificate; the prefix must be writable and not in use by another node")
     };
-    let flavor = router_flavor(&node.conf)?;
+    let flavor = router_flavor(&node.conf);
     let data_plane =
         DataPlane::open(&options, |shared| SnapshotOptions { flavor, hosts: vec![Arc::new(Natives)], node: shared })
             .map_err(failed)?;
@@ -107,15 +107,12 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
     }
 }
 
-/// The flavor of routes, refused where it is not built yet.
-pub(crate) fn router_flavor(conf: &NodeConf) -> Result<gwctl_router::Flavor, Failure> {
+/// The flavor of routes.
+pub(crate) fn router_flavor(conf: &NodeConf) -> gwctl_router::Flavor {
     match conf.router_flavor {
-        Flavor::TraditionalCompatible => Ok(gwctl_router::Flavor::TraditionalCompatible),
-        Flavor::Traditional | Flavor::Expressions => Err(Failure::new(format!(
-            "router_flavor = {} is not supported by this version",
-            conf.router_flavor.as_str()
-        ))
-        .hint("set router_flavor to traditional_compatible")),
+        Flavor::TraditionalCompatible => gwctl_router::Flavor::TraditionalCompatible,
+        Flavor::Traditional => gwctl_router::Flavor::Traditional,
+        Flavor::Expressions => gwctl_router::Flavor::Expressions,
     }
 }
 

@@ -117,7 +117,7 @@ fn load_file(node: &Node, backend: &dyn Backend) -> Result<(), Failure> {
 fn serve(node: &Node, store: &Arc<dyn Store>, tasks: &mut TaskSet) -> Result<gwctl_proxy::Proxy, Failure> {
     let directory = Arc::new(RecordDirectory(Arc::new(store.clone())));
     let shared = Arc::new(gwctl_plugins::Node::new(&*node.identity.id, &*node.identity.hostname, directory));
-    let options = SnapshotOptions { flavor: router_flavor(&node.conf)?, hosts: plugin_hosts(), node: shared };
+    let options = SnapshotOptions { flavor: router_flavor(&node.conf), hosts: plugin_hosts(), node: shared };
     let gateway = Arc::new(Gateway::new(options));
     let follower = Follower { store: store.clone(), gateway: gateway.clone() };
     let version = follower.catch_up(None);
