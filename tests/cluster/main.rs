@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod failures;
+mod pki;
 mod refusals;
 
 use gwctl_testkit::{Answer, Cluster, Node, Request, Upstream, delete, get, post, request, wait_until};
