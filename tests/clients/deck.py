@@ -3,6 +3,7 @@ import os, re, tempfile
 from pathlib import Path
 
 from building import HERE, ROOT, WORK, Unavailable, build, call, module
+from go_tests import run_tests, settle
 from nodes import EXPRESSIONS, with_node
 
 DECK = ("github.com/kong/deck", "v1.64.0")
@@ -35,6 +36,22 @@ def certificates():
         names = {"CERTIFICATE": "leaf.pem", "CERTIFICATE_KEY": "leaf.key", "AUTHORITY": "ca.pem",
                  "PUBLIC_KEY": "public.pem", "PRIVATE_KEY": "ca.key"}
         return {f"DECK_{name}": Path(folder, file).read_text().strip() for name, file in names.items()}
+
+
+def build_deck_tests():
+    """decK's own integration tests; build_deck comes first."""
+    program = WORK / f"deck-{DECK[1]}.test"
+    return build(program, module(*DECK), ["go", "test", "-mod=mod", "-tags=integration", "-c", "-o", program, "./tests/integration"])
+
+
+def run_deck_tests(gwctl, program, results):
+    """Those of its tests that ask a gateway; linting and converting files do not, and want the linter."""
+    tests, folder = {}, module(*DECK) / "tests" / "integration"
+    with tempfile.TemporaryDirectory() as home:
+        with_node(gwctl, {}, "decK's tests node {}", results, lambda node: run_tests(
+            program, folder, {"KONG_ADMIN_URL": node.url, "DECK_KONG_ADDR": node.url, "DECK_ANALYTICS": "off", "HOME": home},
+            tests, "-test.skip=^(Test_Lint|Test_FileConvert)"))
+    settle("decK's tests", tests, results)
 
 
 class Deck:
