@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use gwctl_admin_api::Face;
 use gwctl_conf::{Flavor, NodeConf, Workers};
 use gwctl_data_plane::{DataPlane, DataPlaneOptions};
+use gwctl_entities::view::{Route, from_record};
 use gwctl_entities::{Fill, NodeKind, Registry, RegistryOptions};
 use gwctl_lifecycle::TaskSet;
 use gwctl_plugins::{Natives, PluginHost, natives};
@@ -49,7 +50,15 @@ pub(crate) fn registry(node: &Node) -> Arc<Registry> {
     }
     let router_flavor = node.conf.router_flavor.as_str().to_owned();
     let options = RegistryOptions { kind, router_flavor, plugins: Some(plugins) };
-    Arc::new(Registry::bundled_with_secret(&options, &default_secret()))
+    let mut registry = Registry::bundled_with_secret(&options, &default_secret());
+    if node.conf.router_flavor != Flavor::Traditional {
+        registry.set_route_check(Arc::new(|record| match from_record::<Route>(record) {
+            Ok(route) => gwctl_router::expression::check_route(&route),
+            // Not for this check to judge: the schema has.
+            Err(_) => Ok(()),
+        }));
+    }
+    Arc::new(registry)
 }
 
 /// Default of the session plugin's `secret`: 44 random letters and digits, new at each start as in Kong.
