@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 /// Examines and applies payloads; called on a blocking thread, one at a time.
@@ -30,10 +30,19 @@ pub(crate) struct LinkOptions {
 }
 
 enum Event {
-    Opened(mpsc::Sender<Frame>, Vec<Task>),
+    Opened(Opened),
     Frame(Frame),
     Lost(String),
     Applied(Outcome),
+}
+
+/// A connection that was upgraded.
+struct Opened {
+    writes: mpsc::Sender<Frame>,
+    halves: Vec<Task>,
+    /// Lets the reader begin. Were it to begin by itself, a peer that speaks at once could be heard before the machine
+    /// knows of the connection, and what it said would be lost.
+    begin: oneshot::Sender<()>,
 }
 
 /// An event and the number of the dial it belongs to: what a connection given up still says is not heard.
@@ -96,11 +105,13 @@ impl Driver {
         match event {
             Event::Applied(outcome) => self.link.handle_command(now, Command::Applied(outcome)),
             _ if dial != self.dial => {}
-            Event::Opened(writes, halves) => {
-                self.writes = Some(writes);
-                self.halves = halves;
+            Event::Opened(opened) => {
+                self.writes = Some(opened.writes);
+                self.halves = opened.halves;
                 self.dialing = None;
                 self.link.handle_opened(now);
+                // The reader is among the halves, hence waits.
+                let _ = opened.begin.send(());
             }
             Event::Frame(frame) => self.link.handle_frame(now, frame),
             Event::Lost(words) => self.link.handle_lost(now, Reason::PeerLost(words)),
@@ -201,9 +212,15 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (writes, outbox) = mpsc::channel(16);
-    let reading = spawn("link reader", Phase::Stop, read(number, reader, events.clone()));
+    let (begin, begun) = oneshot::channel();
+    let heard = events.clone();
+    let reading = spawn("link reader", Phase::Stop, async move {
+        if begun.await.is_ok() {
+            read(number, reader, heard).await;
+        }
+    });
     let writing = spawn("link writer", Phase::Stop, write(number, writer, outbox, events.clone()));
-    Event::Opened(writes, vec![reading, writing])
+    Event::Opened(Opened { writes, halves: vec![reading, writing], begin })
 }
 
 async fn read<S: AsyncRead>(number: u64, mut reader: FrameReader<S>, events: mpsc::Sender<Numbered>) {
