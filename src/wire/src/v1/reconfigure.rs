@@ -277,10 +277,15 @@ fn read<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, ReconfigureError> {
 
 /// Inflates gzip or zlib data, whichever it is, to at most `limit` bytes.
 fn inflate(payload: &[u8], limit: usize) -> Result<Vec<u8>, ReconfigureError> {
-    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    // Usual ratio; a wrong guess costs one copy.
-    let mut text = Vec::with_capacity(payload.len().saturating_mul(8).min(limit));
-    let outcome = if payload.starts_with(&[0x1f, 0x8b]) {
+    let gzip = payload.starts_with(&[0x1f, 0x8b]);
+    let announced = announced_length(payload).filter(|_| gzip && u32::try_from(limit).is_ok());
+    // One byte more shows that there is more. To grow while reading would hold old and new text at a time, so a gzip
+    // text gets the room it announces and is cut off there; for others the usual ratio is a guess.
+    let most = announced.map_or(limit, |announced| announced.min(limit)).saturating_add(1);
+    let room = announced.map_or_else(|| payload.len().saturating_mul(8).min(limit), |_| most);
+    let mut text = Vec::with_capacity(room);
+    let most = u64::try_from(most).unwrap_or(u64::MAX);
+    let outcome = if gzip {
         GzDecoder::new(payload).take(most).read_to_end(&mut text)
     } else {
         ZlibDecoder::new(payload).take(most).read_to_end(&mut text)
@@ -288,11 +293,20 @@ fn inflate(payload: &[u8], limit: usize) -> Result<Vec<u8>, ReconfigureError> {
     if text.len() > limit {
         return Err(ReconfigureError::PeerInflates { length: payload.len(), limit });
     }
+    if announced.is_some_and(|announced| text.len() > announced) {
+        return Err(not_compressed(payload, "it is longer than it announces"));
+    }
     match outcome {
         Ok(0) => Err(not_compressed(payload, "no data")),
         Ok(_) => Ok(text),
         Err(error) => Err(not_compressed(payload, &error.to_string())),
     }
+}
+
+/// Length of the inflated text by the end of a gzip payload, modulo 4 GiB (RFC 1952, ISIZE).
+fn announced_length(payload: &[u8]) -> Option<usize> {
+    let (_, end) = payload.split_last_chunk::<4>()?;
+    usize::try_from(u32::from_le_bytes(*end)).ok()
 }
 
 fn not_compressed(payload: &[u8], reason: &str) -> ReconfigureError {
@@ -427,6 +441,16 @@ mod tests {
         assert_eq!(error(&[0; 1001]), ReconfigureError::PeerTooLarge { actual: 1001, limit: 1000 });
         let deep = format!("{{\"type\":\"reconfigure\",\"config_table\":{}{}}}", "[".repeat(500), "]".repeat(500));
         assert!(error(&gzip(deep.as_bytes())).to_string().contains("recursion limit"));
+    }
+
+    #[test]
+    fn a_text_longer_than_it_announces_is_cut_off_there() {
+        let mut bomb = gzip(&[b' '; 100_000]);
+        let end = bomb.len() - 4;
+        bomb[end..].copy_from_slice(&10_u32.to_le_bytes());
+        let error = examine(&bomb, &ConfigHash::zero(), &Limits::default()).unwrap_err();
+        assert!(error.is_undecodable(), "{error}");
+        assert!(error.to_string().contains("longer than it announces"), "{error}");
     }
 
     #[test]
