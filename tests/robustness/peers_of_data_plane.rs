@@ -28,15 +28,20 @@ impl Impostor {
 
     /// The next link a data plane opens. What a killed one left in the listener's queue is passed over.
     fn link(&self) -> Stream {
+        self.link_that_says(b"")
+    }
+
+    /// The same, with bytes in one piece with the answer to the upgrade.
+    fn link_that_says(&self, first: &[u8]) -> Stream {
         loop {
             let (stream, _) = self.listener.accept().unwrap();
-            if let Ok(stream) = self.upgrade(stream) {
+            if let Ok(stream) = self.upgrade(stream, first) {
                 return stream;
             }
         }
     }
 
-    fn upgrade(&self, stream: TcpStream) -> std::io::Result<Stream> {
+    fn upgrade(&self, stream: TcpStream, first: &[u8]) -> std::io::Result<Stream> {
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
         stream.set_write_timeout(Some(Duration::from_secs(20)))?;
         let mut stream = StreamOwned::new(ServerConnection::new(self.peers.server_config().unwrap()).unwrap(), stream);
@@ -47,7 +52,7 @@ impl Impostor {
         }
         let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
                       Sec-WebSocket-Accept: x\r\n\r\n";
-        stream.write_all(answer.as_bytes())?;
+        stream.write_all(&[answer.as_bytes(), first].concat())?;
         stream.flush()?;
         Ok(stream)
     }
@@ -59,7 +64,7 @@ fn frame(payload: &[u8]) -> Vec<u8> {
 }
 
 fn compressed(pieces: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     pieces.into_iter().for_each(|piece| encoder.write_all(&piece).unwrap());
     encoder.finish().unwrap()
 }
@@ -94,11 +99,12 @@ fn redialed(dp: &mut Node, impostor: &Impostor) -> Stream {
 
 #[test]
 fn payloads_that_are_bombs_or_noise_are_refused_and_the_old_configuration_serves_on() {
+    // Over the limit of 512 MiB, which is 32 times cluster_max_payload.
+    let bomb = compressed((0..600).map(|_| vec![b' '; 1 << 20]));
+    assert!(bomb.len() < 16 << 20, "the bomb passes as a frame: {}", bomb.len());
     let cluster = Cluster::new(GWCTL);
     let (mut dp, _upstream) = orphan(&cluster);
     let impostor = Impostor::of(&cluster);
-    let bomb = compressed((0..1100).map(|_| vec![b' '; 1 << 20]));
-    assert!(bomb.len() < 2 << 20, "the bomb is small: {}", bomb.len());
     let header_only = [&[0x82, 127], (1_u64 << 30).to_be_bytes().as_slice()].concat();
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
@@ -131,6 +137,21 @@ fn payloads_that_are_bombs_or_noise_are_refused_and_the_old_configuration_serves
         assert!(peak < 700, "{name}: {peak} MiB");
         is_well(&dp);
     }
+}
+
+#[test]
+fn a_peer_that_speaks_before_it_is_spoken_to_is_heard() {
+    let cluster = Cluster::new(GWCTL);
+    let (mut dp, _upstream) = orphan(&cluster);
+    let impostor = Impostor::of(&cluster);
+    for _ in 0..10 {
+        dp.kill();
+        let before = dp.log().len();
+        dp.restart();
+        let _link = impostor.link_that_says(&frame(b"noise"));
+        wait_until("the frame to be refused", || dp.log()[before..].contains("cannot be inflated"));
+    }
+    is_well(&dp);
 }
 
 #[test]
