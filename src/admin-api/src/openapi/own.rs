@@ -123,7 +123,7 @@ fn versions() -> Value {
         ),
     ];
     let mut endpoint = read("versions", "The configuration, or the changes", json!({"type": "object"}), parameters);
-    endpoint["get"]["responses"]["200"]["content"]["application/yaml"] = json!({"schema": {"type": "string"}});
+    endpoint["get"]["responses"]["200"]["content"]["application/yaml"] = json!({"schema": {"type": "object"}});
     endpoint["get"]["responses"]["410"] = reference("responses", "gone");
     endpoint
 }
