@@ -67,7 +67,7 @@ impl Shutdown {
             later
         });
         if entered {
-            tracing::info!(phase = phase.name(), "shutdown");
+            tracing::debug!(phase = phase.name(), "shutdown");
         }
     }
 
