@@ -76,8 +76,12 @@ impl DeclarativeState {
         if options.dry_run {
             return Ok(DeclarativeLoaded::Applied(config_answer(store.registry(), &loaded)));
         }
-        replace(store, &loaded)?;
-        store.set_setting(SETTING, Some(&hash))?;
+        // A crash in between leaves no hash, never the hash of another configuration.
+        store.set_setting(SETTING, None)?;
+        let replaced = replace(store, &loaded);
+        let in_force = if replaced.is_ok() { Some(hash.clone()) } else { self.current() };
+        store.set_setting(SETTING, in_force.as_deref())?;
+        replaced?;
         *self.hash.lock().unwrap_or_else(PoisonError::into_inner) = Some(hash);
         Ok(DeclarativeLoaded::Applied(config_answer(store.registry(), &loaded)))
     }
