@@ -88,6 +88,19 @@ fn a_dry_run_is_taken_back_and_a_stale_write_is_refused() {
     assert_eq!(get(port, "/services/a").json()["retries"], 1);
 }
 
+#[test]
+fn a_declarative_file_can_be_tried_on_a_node_without_a_store() {
+    let cluster = Cluster::new(GWCTL);
+    let node = cluster.start(&cluster.options("node", "traditional").set("database", "off"));
+    let file = json!({"_format_version": "3.0", "services": [{"name": "a", "host": "a.test"}]});
+    assert_eq!(post(node.admin(), "/config?dry_run=1", &file).status, 201);
+    assert_eq!(get(node.admin(), "/services").json()["data"], json!([]));
+    let wrong = json!({"_format_version": "3.0", "services": [{"name": "a"}]});
+    assert_eq!(post(node.admin(), "/config?dry_run=1", &wrong).status, 400);
+    assert_eq!(post(node.admin(), "/config", &file).status, 201);
+    assert_eq!(get(node.admin(), "/services").json()["data"][0]["name"], "a");
+}
+
 /// A stream of events.
 struct Events(BufReader<TcpStream>);
 

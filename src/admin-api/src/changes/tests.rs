@@ -1,5 +1,6 @@
 use crate::fake::Client;
 use gwctl_entities::{NodeKind, Value};
+use proptest::prelude::*;
 use serde_json::json;
 
 const SERVICE: &str = "aaaaaaaa-0000-4000-8000-000000000001";
@@ -123,4 +124,24 @@ fn a_batch_meant_for_another_version_is_refused_as_a_whole() {
     client.expect(412, "POST", "/gwctl/changes", json!({"operations": [operation]}));
     client.if_version = None;
     assert_eq!(client.get("/consumers/u").0, 404);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_body_panics_and_a_refused_one_changes_nothing(
+        action in "create|upsert|update|delete|x",
+        entity in "services|routes|keyauth_credentials|certificates|acls|workspaces|x",
+        key in proptest::option::of("[a-z]{0,3}"),
+        name in "name|host|paths|cert|group|id",
+        value in prop_oneof![Just(json!(null)), Just(json!(1)), Just(json!("a")), Just(json!([])), Just(json!({"id": 1}))],
+    ) {
+        let client = control_plane();
+        let before = version(&client);
+        let operation = json!({"action": action, "entity": entity, "key": key, "body": {name: value}});
+        let (status, _) = client.send("POST", "/gwctl/changes", Some(json!([operation])));
+        prop_assert!(status == 200 || status == 400);
+        prop_assert!(status == 200 || version(&client) == before);
+    }
 }
