@@ -27,7 +27,7 @@ pub(crate) fn combinations(conf: &mut NodeConf, problems: &mut Vec<Problem>, war
     addresses(&conf.settings, problems);
     identity(&conf.settings, problems);
     sync_needs_rpc(conf, warnings);
-    unsupported(conf, problems, warnings);
+    unsupported(conf, problems);
 }
 
 fn control_plane(conf: &NodeConf, problems: &mut Vec<Problem>) {
@@ -83,7 +83,7 @@ fn data_plane(conf: &NodeConf, problems: &mut Vec<Problem>) {
 }
 
 /// Settings of Kong that this version cannot honour: refused where to ignore them would be dangerous or break traffic.
-fn unsupported(conf: &NodeConf, problems: &mut Vec<Problem>, warnings: &mut Vec<Problem>) {
+fn unsupported(conf: &NodeConf, problems: &mut Vec<Problem>) {
     let settings = &conf.settings;
     if conf.role == Role::ControlPlane && conf.cluster.mtls == Mtls::Pki && conf.cluster.ocsp != Ocsp::Off {
         let problem = settings.problem("cluster_ocsp", "revocation is not checked by this version");
@@ -104,10 +104,6 @@ fn unsupported(conf: &NodeConf, problems: &mut Vec<Problem>, warnings: &mut Vec<
         let problem =
             settings.problem("proxy_server", "a proxy that is reached by https is not supported by this version");
         problems.push(problem.hint("the tunnel carries TLS of its own: http:// to the proxy is enough"));
-    }
-    if conf.cluster.rpc {
-        warnings
-            .push(settings.problem("cluster_rpc", "this version speaks protocol v1 only, the setting has no effect"));
     }
 }
 

@@ -10,6 +10,7 @@ use gwctl_store::{Store, unix_millis};
 use gwctl_wire::ConfigHash;
 use gwctl_wire::compat::SyncStatus;
 use gwctl_wire::v1::cp_link::NodeRecord;
+use gwctl_wire::v2::sync::{hash_of, version_of};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,6 +53,8 @@ struct Member {
     labels: BTreeMap<String, String>,
     certificate_expires_at: Option<u64>,
     protocol: String,
+    /// Groups of methods it answers; written by protocol v2 only.
+    rpc_capabilities: Vec<String>,
     /// Its link has reported something; before, Kong's table has no row of it.
     recorded: bool,
     #[serde(skip)]
@@ -101,7 +104,10 @@ impl FleetTable {
     }
 
     fn tell(&self, what: &'static str, id: &str, member: &Member, made: &VecDeque<Made>) {
-        let served = made.iter().rfind(|payload| payload.hash.as_str() == member.config_hash);
+        let served = match member.protocol.as_str() {
+            "v2" => Some(version_of(&member.config_hash)).filter(|version| *version > 0),
+            _ => made.iter().rfind(|made| made.hash.as_str() == member.config_hash).map(|made| made.version),
+        };
         // Nobody listening is no fault.
         let _ = self.news.send(FleetNews {
             what,
@@ -109,7 +115,7 @@ impl FleetTable {
             hostname: member.hostname.clone(),
             sync_status: member.sync_status.clone(),
             config_hash: member.config_hash.clone(),
-            version: served.map(|payload| payload.version),
+            version: served,
             detail: member.sync_detail.clone(),
         });
     }
@@ -197,6 +203,26 @@ impl FleetTable {
         }
     }
 
+    /// A node with protocol v2 asks for the changes since this version: that is what it has.
+    pub fn pulled(&self, id: &str, version: i64, capabilities: &[String]) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if let Some(member) = state.members.get_mut(id) {
+            let hash = hash_of(version.max(0));
+            let applied = member.config_hash != hash.as_str() && version > 0;
+            SyncStatus::Normal.as_str().clone_into(&mut member.sync_status);
+            member.sync_detail = None;
+            hash.as_str().clone_into(&mut member.config_hash);
+            member.rpc_capabilities = capabilities.to_vec();
+            member.last_seen_millis = unix_millis();
+            member.recorded = true;
+            if applied {
+                self.tell("applied", id, member, &state.made);
+            }
+            state.dirty = true;
+        }
+    }
+
     /// Rows of `GET /clustering/data-planes`, ascending by id.
     pub fn rows(&self) -> Vec<DataPlaneRow> {
         let mut state = self.lock();
@@ -230,11 +256,13 @@ impl FleetTable {
     }
 }
 
+/// Kong's row of a node with protocol v2 has its id for a host name, and no end of the certificate.
 fn row(id: &str, member: &Member, now: u64, purge_delay: u64) -> DataPlaneRow {
     let last_seen = member.last_seen_millis / 1000;
+    let pulls = member.protocol == "v2";
     DataPlaneRow {
         id: id.to_owned(),
-        hostname: member.hostname.clone(),
+        hostname: if pulls { id.to_owned() } else { member.hostname.clone() },
         ip: member.ip.clone(),
         version: member.version.clone(),
         sync_status: member.sync_status.clone(),
@@ -242,15 +270,20 @@ fn row(id: &str, member: &Member, now: u64, purge_delay: u64) -> DataPlaneRow {
         last_seen,
         updated_at: last_seen,
         labels: (!member.labels.is_empty()).then(|| member.labels.clone()),
-        certificate_expires_at: Some(member.certificate_expires_at),
-        rpc_capabilities: Vec::new(),
+        certificate_expires_at: Some(member.certificate_expires_at.filter(|_| !pulls)),
+        rpc_capabilities: member.rpc_capabilities.clone(),
         ttl: (last_seen + purge_delay).saturating_sub(now),
     }
 }
 
 fn member(id: &str, row: &Member, made: &VecDeque<Made>, version: u64, now_millis: u64) -> FleetMember {
-    let position = made.iter().rposition(|payload| payload.hash.as_str() == row.config_hash);
+    let pulled = (row.protocol == "v2").then(|| version_of(&row.config_hash));
+    let position = match pulled {
+        Some(pulled) => made.iter().rposition(|payload| payload.version <= pulled),
+        None => made.iter().rposition(|payload| payload.hash.as_str() == row.config_hash),
+    };
     let first_missing = match position {
+        _ if pulled.is_some_and(|pulled| pulled >= version) => None,
         Some(position) => made.get(position + 1),
         None => made.front(),
     };
@@ -267,7 +300,7 @@ fn member(id: &str, row: &Member, made: &VecDeque<Made>, version: u64, now_milli
         protocol: Some(row.protocol.clone()),
         last_seen_millis: row.last_seen_millis,
         config_hash: Some(row.config_hash.clone()),
-        applied_version: position.and_then(|position| Some(made.get(position)?.version)),
+        applied_version: pulled.or_else(|| position.and_then(|position| Some(made.get(position)?.version))),
         target_version: Some(version),
         lag_millis: Some(first_missing.map_or(0, |payload| now_millis.saturating_sub(payload.since_millis))),
         certificate_expires_at: row.certificate_expires_at,
@@ -333,6 +366,24 @@ mod tests {
         let names: Vec<&str> = told.iter().map(|news| news.what).collect();
         assert_eq!(names, ["joined", "applied", "refused", "left"]);
         assert_eq!((told[1].version, told[2].detail.as_deref()), (Some(3), Some("lacks cors")));
+    }
+
+    #[test]
+    fn a_node_that_pulls_has_the_version_it_asks_with() {
+        let table = table();
+        table.payload_made(&ConfigHash::from("one"), 3);
+        table.payload_made(&ConfigHash::from("two"), 5);
+        table.connected(&Identity { protocol: "v2", certificate_expires_at: Some(9), ..identity("a") });
+        assert!(table.rows().is_empty(), "nothing asked for yet");
+        table.pulled("a", 4, &["kong.sync.v2".to_owned()]);
+        let row = &table.rows()[0];
+        assert_eq!((row.hostname.as_str(), row.certificate_expires_at), ("a", Some(None)));
+        assert_eq!(row.config_hash, "00000000000000000000000000000004");
+        let member = &table.fleet(5).items[0];
+        assert_eq!((member.applied_version, member.name.as_str()), (Some(4), "dp"));
+        table.pulled("a", 5, &[]);
+        let member = &table.fleet(5).items[0];
+        assert_eq!((member.applied_version, member.lag_millis), (Some(5), Some(0)));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! - [`fleet`]: what is known of the data planes.
 //! - [`start_cluster`]: the cluster listener with everything behind it.
 
+mod answers;
 pub mod backend;
 pub mod declarative;
 mod first_token;
@@ -12,6 +13,7 @@ mod listener;
 mod payload;
 mod session;
 mod start;
+mod sync_session;
 
 pub use backend::{Process, StoreBackend};
 pub use first_token::{FirstTokenError, first_token};

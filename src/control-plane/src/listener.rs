@@ -1,14 +1,17 @@
 //! The cluster listener: accepts data planes, checks their certificates and requests, and hands them to a session.
 //!
 //! The checks come in Kong's order: client certificate (else the connection is dropped, or answered 400 where the TLS
-//! layer would have refused it), path, arguments (400), WebSocket headers (else dropped).
+//! layer would have refused it), path, arguments (400) or subprotocol, WebSocket headers (else dropped).
 
+use crate::answers::Answers;
 use crate::fleet::Identity;
 use crate::session::{self, Shared};
+use crate::sync_session;
 use gwctl_certs::{Answer, Peers};
 use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
 use gwctl_link::{Accepted, accept};
 use gwctl_store::unix_millis;
+use gwctl_wire::v2::SUBPROTOCOL;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,8 +88,13 @@ async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr) 
 
 async fn admit(listener: &ClusterListener, accepted: Accepted, address: SocketAddr, expires: Option<u64>) {
     let request = &accepted.request;
-    if request.path != "/v1/outlet" {
-        return accepted.refuse(404, "Not Found", "the cluster listener serves /v1/outlet\n").await;
+    match (request.path.as_str(), &listener.shared.answers) {
+        ("/v1/outlet", _) => {}
+        ("/v2/outlet", Some(answers)) => return admit_v2(listener, answers, accepted, address, expires).await,
+        ("/v2/outlet", None) => {
+            return accepted.refuse(404, "Not Found", "protocol v2 needs cluster_rpc = on\n").await;
+        }
+        _ => return accepted.refuse(404, "Not Found", "the cluster listener serves /v1/outlet and /v2/outlet\n").await,
     }
     let (Some(id), Some(version)) = (request.argument("node_id"), request.argument("node_version")) else {
         tracing::warn!(%address, "data plane refused: node_id or node_version is missing in its request");
@@ -113,28 +121,59 @@ async fn admit(listener: &ClusterListener, accepted: Accepted, address: SocketAd
     }
 }
 
+/// Kong answers 500 to a request without any subprotocol, and closes on one it does not know.
+async fn admit_v2(
+    listener: &ClusterListener,
+    answers: &Arc<Answers>,
+    accepted: Accepted,
+    address: SocketAddr,
+    expires: Option<u64>,
+) {
+    let Some(offered) = accepted.request.header("sec-websocket-protocol") else {
+        tracing::warn!(%address, "data plane refused: its request for /v2/outlet names no subprotocol");
+        return accepted
+            .refuse(500, "Internal Server Error", "Sec-WebSocket-Protocol: kong.meta.v1 is required\n")
+            .await;
+    };
+    if !offered.split(',').any(|name| name.trim() == SUBPROTOCOL) {
+        tracing::warn!(%address, offered, "data plane refused: it does not offer the subprotocol {SUBPROTOCOL}");
+        return accepted.drop_silently().await;
+    }
+    let Some(key) = accepted.request.websocket_key().map(str::to_owned) else {
+        tracing::warn!(%address, "data plane refused: its request is no WebSocket upgrade");
+        return accepted.drop_silently().await;
+    };
+    match accepted.upgrade(&key).await {
+        Ok((stream, leftover)) => {
+            let peer = sync_session::Peer { ip: address.ip().to_string(), certificate_expires_at: expires };
+            sync_session::serve(&listener.shared, answers, peer, stream, &leftover).await;
+        }
+        Err(error) => tracing::info!(%address, %error, "data plane lost during the upgrade"),
+    }
+}
+
 /// The node's place in the fleet table while its connection is open; also when the session is cut short.
-struct Presence<'a> {
+pub(crate) struct Presence<'a> {
     shared: &'a Shared,
-    id: Option<&'a str>,
+    id: Option<String>,
 }
 
 impl<'a> Presence<'a> {
     /// A node without a valid id, host name or version has no row, as in Kong.
-    fn enter(shared: &'a Shared, identity: &'a Identity) -> Self {
+    pub(crate) fn enter(shared: &'a Shared, identity: &Identity) -> Self {
         let shown = uuid::Uuid::try_parse(&identity.id).is_ok()
             && is_hostname(&identity.hostname)
             && identity.version.starts_with(|first: char| first.is_ascii_digit());
         if shown {
             shared.fleet.connected(identity);
         }
-        Self { shared, id: shown.then_some(identity.id.as_str()) }
+        Self { shared, id: shown.then(|| identity.id.clone()) }
     }
 }
 
 impl Drop for Presence<'_> {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
+        if let Some(id) = &self.id {
             self.shared.fleet.disconnected(id);
         }
     }

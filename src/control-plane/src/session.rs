@@ -1,5 +1,6 @@
 //! Drives the link of one data plane: moves frames, arms one timer, runs effects. It decides nothing about the protocol.
 
+use crate::answers::Answers;
 use crate::fleet::{FleetTable, Identity};
 use crate::payload::{Payload, Payloads};
 use gwctl_link::{FrameReader, FrameWriter, LinkError, split};
@@ -22,10 +23,12 @@ pub(crate) struct Shared {
     pub(crate) own_version: Version,
     /// Longest frame in bytes (`cluster_max_payload`).
     pub(crate) limit: usize,
+    /// Answers for data planes with protocol v2; None with `cluster_rpc` off.
+    pub(crate) answers: Option<Arc<Answers>>,
 }
 
 /// Events of the two halves of the connection.
-enum Event {
+pub(crate) enum Event {
     Frame(Frame),
     Written,
     Lost(String),
@@ -180,14 +183,14 @@ async fn next_payload(payloads: &mut Option<watch::Receiver<Option<Arc<Payload>>
     std::future::pending().await
 }
 
-async fn sleep_until(at: Option<Instant>) {
+pub(crate) async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }
 
-async fn read<S: AsyncRead>(mut reader: FrameReader<S>, events: mpsc::Sender<Event>) {
+pub(crate) async fn read<S: AsyncRead>(mut reader: FrameReader<S>, events: mpsc::Sender<Event>) {
     loop {
         let event = match reader.receive().await {
             Ok(Some(frame)) => Event::Frame(frame),
@@ -201,7 +204,7 @@ async fn read<S: AsyncRead>(mut reader: FrameReader<S>, events: mpsc::Sender<Eve
     }
 }
 
-async fn write<S: AsyncWrite>(
+pub(crate) async fn write<S: AsyncWrite>(
     mut writer: FrameWriter<S>,
     mut frames: mpsc::Receiver<Frame>,
     events: mpsc::Sender<Event>,

@@ -1,5 +1,6 @@
 //! Starting the role.
 
+use crate::answers::Answers;
 use crate::fleet::FleetTable;
 use crate::listener::{self, ClusterListener};
 use crate::payload::{self, Payloads};
@@ -111,8 +112,18 @@ pub async fn start_cluster(
     let limit = conf.cluster.max_payload;
     let payloads = Payloads::new();
     let own_version = Version::parse(OWN_VERSION).ok_or_else(|| StartError::Bug("own version".to_owned()))?;
-    let shared =
-        Arc::new(Shared { payloads: payloads.clone(), fleet: fleet.clone(), store: store.clone(), own_version, limit });
+    let answers = match conf.cluster.rpc {
+        true => Some(Arc::new(Answers::new(store.clone(), conf.cluster.incremental_sync)?)),
+        false => None,
+    };
+    let shared = Arc::new(Shared {
+        payloads: payloads.clone(),
+        fleet: fleet.clone(),
+        store: store.clone(),
+        own_version,
+        limit,
+        answers,
+    });
     let acceptor = TlsAcceptor::from(peers.server_config()?);
     for listen in &conf.cluster_listen {
         let address = listen.address;

@@ -10,9 +10,9 @@ use gwctl_wire::ConfigHash;
 use gwctl_wire::v1::dp_link::Outcome;
 use gwctl_wire::v1::reconfigure::{Examined, Limits, Reconfigure, examine};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::PoisonError;
-use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::sync::{Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
 /// A gateway with its cache and the hash of what is in force.
@@ -22,6 +22,10 @@ pub struct Configured {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) limits: Limits,
     hash: RwLock<Option<ConfigHash>>,
+    /// One configuration at a time is applied.
+    applying: Mutex<()>,
+    /// Protocol v2 keeps this node up to date; what protocol v1 still brings is too late.
+    synced: AtomicBool,
 }
 
 impl Configured {
@@ -31,7 +35,8 @@ impl Configured {
         gateway: Arc<Gateway>,
         limits: Limits,
     ) -> Self {
-        Self { registry, cache, gateway, limits, hash: RwLock::default() }
+        let (hash, applying, synced) = Default::default();
+        Self { registry, cache, gateway, limits, hash, applying, synced }
     }
 
     /// Hash of the configuration in force; None when there never was one.
@@ -39,8 +44,19 @@ impl Configured {
         self.hash.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_hash(&self, hash: ConfigHash) {
+    pub(crate) fn set_hash(&self, hash: ConfigHash) {
         *self.hash.write().unwrap_or_else(PoisonError::into_inner) = Some(hash);
+    }
+
+    /// The right to apply a configuration, one at a time.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        // It guards no value; one that panicked while applying left the configuration before in force.
+        self.applying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says by which protocol the node is kept up to date: v2 (true) or v1.
+    pub(crate) fn set_synced(&self, synced: bool) {
+        self.synced.store(synced, Ordering::Relaxed);
     }
 
     /// Puts what the cache holds in force, so that the node serves before any control plane answers.
@@ -83,7 +99,7 @@ impl Configured {
         let stored = self
             .cache
             .apply(&CachedConfiguration { hash: hash.to_string(), records })
-            .map_err(|error| not_stored(&error))?;
+            .map_err(|error| not_stored(&error, Outcome::Refused, Outcome::NotStored))?;
         self.gateway.install(prepared);
         self.set_hash(hash.clone());
         tracing::info!(
@@ -97,7 +113,7 @@ impl Configured {
         Ok(hash)
     }
 
-    fn verify(&self, table: Value) -> Result<Loaded, String> {
+    pub(crate) fn verify(&self, table: Value) -> Result<Loaded, String> {
         let options = LoadOptions { mode: Mode::DataPlane, flatten_errors: false, existing: None };
         load(&self.registry, table, &options, &mut SystemFill).map_err(|error| match &error {
             EntityError::InvalidDeclarative { fields, .. } => Value::Object(fields.clone()).to_string(),
@@ -108,6 +124,10 @@ impl Configured {
 
 impl Apply for Configured {
     fn apply(&self, payload: &[u8], in_force: &ConfigHash) -> Outcome {
+        let _turn = self.turn();
+        if self.synced.load(Ordering::Relaxed) {
+            return Outcome::Refused("protocol v2 keeps this node up to date by now".to_owned());
+        }
         match examine(payload, in_force, &self.limits) {
             Err(error) => error.into(),
             Ok(Examined::OtherType) => Outcome::Skipped,
@@ -120,12 +140,13 @@ impl Apply for Configured {
     }
 }
 
-fn not_stored(error: &StoreError) -> Outcome {
+/// What came of a failed attempt to store a configuration: it breaks a rule of the store, or there is no room.
+pub(crate) fn not_stored<O>(error: &StoreError, refused: impl Fn(String) -> O, failed: impl Fn(String) -> O) -> O {
     if let StoreError::Refused(refusal) = error {
-        return Outcome::Refused(format!("cannot store the configuration: {refusal}"));
+        return refused(format!("cannot store the configuration: {refusal}"));
     }
     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-    Outcome::NotStored(format!("cannot store the configuration: {error}{hint}"))
+    failed(format!("cannot store the configuration: {error}{hint}"))
 }
 
 fn millis(duration: Duration) -> f64 {

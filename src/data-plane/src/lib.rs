@@ -4,12 +4,16 @@
 //! - [`directory`]: records read by key at request time.
 //! - [`DataPlane`]: cache, link and status of a node that is configured by a control plane.
 
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
 mod apply;
+mod changes;
 pub mod directory;
 pub mod gateway;
 mod link;
 mod start;
 mod status;
+mod sync;
 
 pub use apply::Configured;
 pub use directory::{RecordDirectory, RecordSource};

@@ -20,6 +20,7 @@ pub(crate) trait Apply: Send + Sync + 'static {
 }
 
 /// What the link is made of.
+#[derive(Clone)]
 pub(crate) struct LinkOptions {
     /// One entry for each control plane, tried in order.
     pub(crate) control_planes: Vec<DialOptions>,
@@ -29,30 +30,33 @@ pub(crate) struct LinkOptions {
     pub(crate) connected: Arc<AtomicBool>,
 }
 
-enum Event {
+/// What happens to a link; `O` is what came of an apply.
+pub(crate) enum Event<O> {
     Opened(Opened),
     Frame(Frame),
     Lost(String),
-    Applied(Outcome),
+    /// The peer answers but not as one of this protocol does.
+    Refused(String),
+    Applied(O),
 }
 
 /// A connection that was upgraded.
-struct Opened {
-    writes: mpsc::Sender<Frame>,
-    halves: Vec<Task>,
+pub(crate) struct Opened {
+    pub(crate) writes: mpsc::Sender<Frame>,
+    pub(crate) halves: Vec<Task>,
     /// Lets the reader begin. Were it to begin by itself, a peer that speaks at once could be heard before the machine
     /// knows of the connection, and what it said would be lost.
-    begin: oneshot::Sender<()>,
+    pub(crate) begin: oneshot::Sender<()>,
 }
 
 /// An event and the number of the dial it belongs to: what a connection given up still says is not heard.
-type Numbered = (u64, Event);
+pub(crate) type Numbered<O> = (u64, Event<O>);
 
 struct Driver {
     options: LinkOptions,
     link: DpLink,
     start: Instant,
-    events: mpsc::Sender<Numbered>,
+    events: mpsc::Sender<Numbered<Outcome>>,
     /// Number of the newest dial.
     dial: u64,
     dialing: Option<Task>,
@@ -100,7 +104,7 @@ impl Driver {
         self.link.handle_command(now, command);
     }
 
-    fn take(&mut self, dial: u64, event: Event) {
+    fn take(&mut self, dial: u64, event: Event<Outcome>) {
         let now = self.now();
         match event {
             Event::Applied(outcome) => self.link.handle_command(now, Command::Applied(outcome)),
@@ -114,7 +118,7 @@ impl Driver {
                 let _ = opened.begin.send(());
             }
             Event::Frame(frame) => self.link.handle_frame(now, frame),
-            Event::Lost(words) => self.link.handle_lost(now, Reason::PeerLost(words)),
+            Event::Lost(words) | Event::Refused(words) => self.link.handle_lost(now, Reason::PeerLost(words)),
         }
     }
 
@@ -200,16 +204,23 @@ impl Driver {
     }
 }
 
-async fn sleep_until(at: Option<Instant>) {
+pub(crate) async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }
 
-fn open<S>(number: u64, reader: FrameReader<S>, writer: FrameWriter<S>, events: &mpsc::Sender<Numbered>) -> Event
+/// Starts the two halves of an upgraded connection.
+pub(crate) fn open<S, O>(
+    number: u64,
+    reader: FrameReader<S>,
+    writer: FrameWriter<S>,
+    events: &mpsc::Sender<Numbered<O>>,
+) -> Event<O>
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
+    O: Send + 'static,
 {
     let (writes, outbox) = mpsc::channel(16);
     let (begin, begun) = oneshot::channel();
@@ -223,7 +234,7 @@ where
     Event::Opened(Opened { writes, halves: vec![reading, writing], begin })
 }
 
-async fn read<S: AsyncRead>(number: u64, mut reader: FrameReader<S>, events: mpsc::Sender<Numbered>) {
+async fn read<S: AsyncRead, O>(number: u64, mut reader: FrameReader<S>, events: mpsc::Sender<Numbered<O>>) {
     loop {
         let event = match reader.receive().await {
             Ok(Some(frame)) => Event::Frame(frame),
@@ -237,11 +248,11 @@ async fn read<S: AsyncRead>(number: u64, mut reader: FrameReader<S>, events: mps
     }
 }
 
-async fn write<S: AsyncWrite>(
+async fn write<S: AsyncWrite, O>(
     number: u64,
     mut writer: FrameWriter<S>,
     mut frames: mpsc::Receiver<Frame>,
-    events: mpsc::Sender<Numbered>,
+    events: mpsc::Sender<Numbered<O>>,
 ) {
     while let Some(frame) = frames.recv().await {
         let outcome: Result<(), LinkError> = writer.send(&frame).await;

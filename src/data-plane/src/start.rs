@@ -5,6 +5,7 @@ use crate::directory::RecordDirectory;
 use crate::gateway::Gateway;
 use crate::link::{self, LinkOptions};
 use crate::status::StatusBackend;
+use crate::sync::{self, SyncOptions};
 use bytes::Bytes;
 use gwctl_admin_api::{Backend, NodeFacts, StatusFacts};
 use gwctl_certs::{CertError, Identity, Source, Trust, cluster_client_config, read_certificates, read_roots};
@@ -19,6 +20,8 @@ use gwctl_wire::ConfigHash;
 use gwctl_wire::v1::dp_link::Settings;
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v1::{BasicInfo, PluginVersion};
+use gwctl_wire::v2::sync::CAPABILITY;
+use gwctl_wire::v2::{Hello, SUBPROTOCOL};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -93,18 +96,40 @@ impl DataPlane {
 
     /// Joins the control plane and stays with it.
     pub fn join(&self, options: &DataPlaneOptions<'_>, shutdown: &Shutdown) -> Result<Task, StartError> {
-        let control_planes = dials(options)?;
+        let target = format!(
+            "/v1/outlet?node_id={}&node_hostname={}&node_version={OWN_VERSION}",
+            options.node_id, options.hostname
+        );
+        let control_planes = dials(options, &target, None)?;
         let hash = self.configured.hash().unwrap_or_else(ConfigHash::zero);
         let settings =
             Settings { control_planes: control_planes.len(), basic_info: basic_info(options), hash, seed: seed() };
         let link =
             LinkOptions { control_planes, settings, apply: self.configured.clone(), connected: self.connected.clone() };
-        Ok(spawn("link to the control plane", Phase::Stop, link::run(link, shutdown.clone())))
+        if !(options.conf.cluster.rpc && options.conf.cluster.incremental_sync) {
+            return Ok(spawn("link to the control plane", Phase::Stop, link::run(link, shutdown.clone())));
+        }
+        let control_planes = dials(options, "/v2/outlet", Some(SUBPROTOCOL))?;
+        let limit = Limits::new(options.conf.cluster.max_payload, DEFAULT_EXPANSION).max_inflated;
+        let settings = gwctl_wire::v2::dp_link::Settings {
+            control_planes: control_planes.len(),
+            hello: hello(options),
+            version: self.configured.version(),
+            limit,
+            seed: seed(),
+        };
+        let configured = self.configured.clone();
+        let sync = SyncOptions { control_planes, settings, configured, fallback: link };
+        Ok(spawn("link to the control plane", Phase::Stop, sync::run(sync, shutdown.clone())))
     }
 }
 
 /// One dial for each address of `cluster_control_plane`, which is a list here.
-fn dials(options: &DataPlaneOptions<'_>) -> Result<Vec<DialOptions>, StartError> {
+fn dials(
+    options: &DataPlaneOptions<'_>,
+    target: &str,
+    subprotocol: Option<&'static str>,
+) -> Result<Vec<DialOptions>, StartError> {
     let (conf, materials) = (options.conf, options.materials);
     let identity = Identity::read(source(materials, "cluster_cert")?, source(materials, "cluster_cert_key")?)?;
     let trust = match conf.cluster.mtls {
@@ -120,8 +145,6 @@ fn dials(options: &DataPlaneOptions<'_>) -> Result<Vec<DialOptions>, StartError>
         .map(|(place, pem)| Source { setting: "lua_ssl_trusted_certificate", place, pem })
         .collect();
     let roots = read_roots(&trusted)?;
-    let target =
-        format!("/v1/outlet?node_id={}&node_hostname={}&node_version={OWN_VERSION}", options.node_id, options.hostname);
     let proxy = match &conf.proxy_server {
         Some(url) if conf.cluster.use_proxy => Some(ForwardProxy::parse(url).ok_or(StartError::ConfigProxy)?),
         _ => None,
@@ -133,8 +156,8 @@ fn dials(options: &DataPlaneOptions<'_>) -> Result<Vec<DialOptions>, StartError>
             let name = conf.cluster.server_name.as_deref().unwrap_or(host);
             let (tls, server_name) = cluster_client_config(&identity, &trust, roots.clone(), name)?;
             let (address, limit) = (address.to_owned(), conf.cluster.max_payload);
-            let (target, proxy) = (target.clone(), proxy.clone());
-            Ok(DialOptions { address, tls, server_name, target, limit, proxy })
+            let (target, proxy) = (target.to_owned(), proxy.clone());
+            Ok(DialOptions { address, tls, server_name, target, limit, proxy, subprotocol })
         })
         .collect()
 }
@@ -150,6 +173,16 @@ fn basic_info(options: &DataPlaneOptions<'_>) -> Bytes {
         labels: options.conf.cluster.dp_labels.clone(),
     };
     info.encode(&options.conf.configuration_json())
+}
+
+fn hello(options: &DataPlaneOptions<'_>) -> Hello {
+    Hello {
+        capabilities: vec![CAPABILITY.to_owned()],
+        version: OWN_VERSION.to_owned(),
+        node_id: options.node_id.to_owned(),
+        hostname: options.hostname.to_owned(),
+        conf: options.conf.configuration_json(),
+    }
 }
 
 fn source<'a>(materials: &'a Materials, setting: &'static str) -> Result<Source<'a>, StartError> {

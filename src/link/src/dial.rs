@@ -26,6 +26,8 @@ pub struct DialOptions {
     pub limit: usize,
     /// HTTP proxy on the way (`cluster_use_proxy`).
     pub proxy: Option<ForwardProxy>,
+    /// Subprotocol that is offered and has to be in the answer.
+    pub subprotocol: Option<&'static str>,
 }
 
 /// An HTTP proxy that opens tunnels by CONNECT.
@@ -103,9 +105,10 @@ async fn tunnel(tcp: &mut TcpStream, address: &str, proxy: &ForwardProxy) -> Res
 
 async fn upgrade(stream: &mut TlsStream<TcpStream>, options: &DialOptions) -> Result<Vec<u8>, LinkError> {
     let key = base64::engine::general_purpose::STANDARD.encode(uuid::Uuid::new_v4().as_bytes());
+    let subprotocol = options.subprotocol.map(|name| format!("Sec-WebSocket-Protocol: {name}\r\n")).unwrap_or_default();
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n\
-         Sec-WebSocket-Version: 13\r\n\r\n",
+         Sec-WebSocket-Version: 13\r\n{subprotocol}\r\n",
         options.target, options.address
     );
     stream.write_all(request.as_bytes()).await?;
@@ -118,7 +121,12 @@ async fn upgrade(stream: &mut TlsStream<TcpStream>, options: &DialOptions) -> Re
         if let Some((response, length)) = parse_response(&bytes)? {
             // `Sec-WebSocket-Accept` is not checked, as Kong does not: the peer has proved itself by its certificate.
             return match response.status {
-                101 => Ok(bytes.split_off(length)),
+                101 => match (options.subprotocol, response.header("sec-websocket-protocol")) {
+                    (Some(offered), answered) if answered != Some(offered) => {
+                        Err(LinkError::Subprotocol { offered, answered: answered.unwrap_or("none").to_owned() })
+                    }
+                    _ => Ok(bytes.split_off(length)),
+                },
                 status => Err(LinkError::Refused { status }),
             };
         }

@@ -39,6 +39,8 @@ pub enum LinkError {
     Head(#[from] gwctl_websocket::HandshakeError),
     #[error("control plane answered {status} where 101 was expected{}", status_hint(*.status))]
     Refused { status: u16 },
+    #[error("control plane answered with the subprotocol {answered} where {offered} was expected")]
+    Subprotocol { offered: &'static str, answered: String },
     #[error("proxy {proxy} answered {status} to CONNECT, 200 was expected")]
     ProxyRefused { proxy: String, status: u16 },
     #[error(transparent)]

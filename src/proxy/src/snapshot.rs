@@ -95,6 +95,8 @@ fn entry(tables: &Tables, route: &Arc<Route>, problems: &mut Vec<Problem>) -> Op
     let service = match &route.service {
         None => None,
         Some(id) => match tables.services.get(id) {
+            // Routes of a service that is turned off are as if they were not there.
+            Some(service) if !service.enabled => return None,
             Some(service) => Some(service.clone()),
             None => {
                 problems.push(Problem::new("routes", &*route.id, format!("there is no service {id}")));

@@ -56,7 +56,7 @@ impl Backoff {
 
 /// SplitMix64: small, even enough for jitter, and the same on every machine.
 #[derive(Debug, Clone)]
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -68,7 +68,7 @@ impl Random {
     }
 
     /// A whole number of milliseconds from `low` to `high`, both included.
-    fn between(&mut self, low: Duration, high: Duration) -> Duration {
+    pub(crate) fn between(&mut self, low: Duration, high: Duration) -> Duration {
         let span = (high - low).as_millis() as u64 + 1;
         low + Duration::from_millis(self.next() % span)
     }

@@ -9,6 +9,7 @@
 //! - [`compat`]: which versions and plugins fit together, and the rewrite of the table for older nodes.
 //! - [`backoff`]: when a data plane dials again.
 //! - [`v1`]: full push on `/v1/outlet`: `basic_info`, `reconfigure`, the link machines of both sides.
+//! - [`v2`]: changes on `/v2/outlet`: JSON-RPC, `kong.sync.v2`, the link machines of both sides.
 
 #![warn(missing_docs)]
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test may panic"))]
@@ -21,6 +22,7 @@ pub mod hash;
 pub mod moment;
 pub mod table;
 pub mod v1;
+pub mod v2;
 
 pub use frame::Frame;
 pub use hash::{ConfigHash, Hashes};

@@ -1,0 +1,160 @@
+//! Drives the v2 link of one connection of a data plane: moves frames, arms one timer, runs effects. It decides nothing
+//! about the protocol.
+
+use crate::answers::Answers;
+use crate::fleet::Identity;
+use crate::listener::Presence;
+use crate::session::{Event, Shared, read, sleep_until, write};
+use gwctl_lifecycle::{Phase, spawn};
+use gwctl_link::split;
+use gwctl_websocket::Role;
+use gwctl_wire::Frame;
+use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
+use gwctl_wire::v2::cp_link::{Command, Effect, Reason, Report, Settings};
+use gwctl_wire::v2::{CpLink, Hello, RpcError};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// What the connection says of a data plane; the rest is in its hello.
+pub(crate) struct Peer {
+    pub(crate) ip: String,
+    pub(crate) certificate_expires_at: Option<u64>,
+}
+
+/// An answer that was made off the session's thread.
+type Made = (serde_json::Value, Result<Arc<str>, RpcError>);
+
+struct Session<'a> {
+    shared: &'a Shared,
+    answers: &'a Arc<Answers>,
+    peer: Peer,
+    link: CpLink,
+    start: Instant,
+    writes: mpsc::Sender<Frame>,
+    made: mpsc::Sender<Made>,
+    hello: Arc<Hello>,
+    presence: Option<Presence<'a>>,
+}
+
+/// Serves one upgraded connection to its end. Dropping the future ends the connection.
+pub(crate) async fn serve<S>(shared: &Shared, answers: &Arc<Answers>, peer: Peer, stream: S, leftover: &[u8])
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let (reader, writer) = split(stream, Role::Server, shared.limit, leftover);
+    let (events, mut inbox) = mpsc::channel(16);
+    let (writes, outbox) = mpsc::channel(16);
+    let (made, mut answered) = mpsc::channel(16);
+    let _reading = spawn("link reader", Phase::Stop, read(reader, events.clone()));
+    let writing = spawn("link writer", Phase::Stop, write(writer, outbox, events));
+    let limits = Limits::new(shared.limit, DEFAULT_EXPANSION);
+    let mut versions = answers.versions();
+    let newest = *versions.borrow_and_update();
+    let settings = Settings { version: newest, sync: answers.sync(), limit: limits.max_inflated };
+    let link = CpLink::new(Duration::ZERO, settings);
+    let (start, hello) = (Instant::now(), Arc::default());
+    let mut session = Session { shared, answers, peer, link, start, writes, made, hello, presence: None };
+    let reason = loop {
+        if let Some(reason) = session.run_effects().await {
+            break reason;
+        }
+        let timeout = session.link.next_timeout().map(|at| session.start + at);
+        tokio::select! {
+            event = inbox.recv() => session.take(event.unwrap_or_else(|| Event::Lost("connection ended".to_owned()))),
+            Some((id, outcome)) = answered.recv() => session.command(Command::Answer { id, outcome }),
+            Ok(()) = versions.changed() => {
+                let newest = *versions.borrow_and_update();
+                session.command(Command::NewVersion(newest));
+            }
+            () = sleep_until(timeout) => session.link.handle_timeout(session.now()),
+        }
+    };
+    tracing::info!(node = session.hello.node_id, address = session.peer.ip, %reason, "data plane disconnected");
+    drop(session);
+    drop(inbox);
+    // The close frame goes out before the connection is dropped.
+    let _ = tokio::time::timeout(gwctl_link::STEP_LIMIT, writing.join()).await;
+}
+
+impl Session<'_> {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn command(&mut self, command: Command) {
+        self.link.handle_command(self.now(), command);
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Frame(frame) => self.link.handle_frame(self.now(), frame),
+            Event::Written => {}
+            Event::Lost(words) => self.link.handle_lost(Reason::PeerLost(words)),
+        }
+    }
+
+    /// Runs what is to be done; a reason ends the session.
+    async fn run_effects(&mut self) -> Option<Reason> {
+        while let Some(effect) = self.link.poll_effect() {
+            match effect {
+                Effect::Joined(hello) => self.join(hello),
+                Effect::Send(frame) => {
+                    if self.writes.send(frame).await.is_err() {
+                        self.link.handle_lost(Reason::PeerLost("connection ended".to_owned()));
+                    }
+                }
+                Effect::Pull { id, version } => self.pull(id, version),
+                Effect::Record { version } => {
+                    self.shared.fleet.pulled(&self.hello.node_id, version, &self.hello.capabilities);
+                }
+                Effect::Report(report) => self.report(&report),
+                Effect::HangUp(reason) => {
+                    let _ = self.writes.try_send(Frame::Close);
+                    return Some(reason);
+                }
+            }
+        }
+        None
+    }
+
+    fn join(&mut self, hello: Arc<Hello>) {
+        tracing::info!(
+            node = hello.node_id,
+            address = self.peer.ip,
+            version = hello.version,
+            capabilities = hello.capabilities.join(","),
+            "data plane joined by protocol v2"
+        );
+        let identity = Identity {
+            id: hello.node_id.clone(),
+            hostname: hello.hostname.clone(),
+            ip: self.peer.ip.clone(),
+            version: hello.version.clone(),
+            certificate_expires_at: self.peer.certificate_expires_at,
+            protocol: "v2",
+        };
+        self.presence = Some(Presence::enter(self.shared, &identity));
+        self.hello = hello;
+    }
+
+    /// Makes an answer on a thread where it may block, unless it is at hand. The link bounds how many are under way.
+    fn pull(&mut self, id: serde_json::Value, version: i64) {
+        if let Some(answer) = self.answers.ready(version) {
+            return self.command(Command::Answer { id, outcome: Ok(answer) });
+        }
+        let (answers, made) = (self.answers.clone(), self.made.clone());
+        // Nobody waits for an answer whose connection has ended.
+        tokio::task::spawn_blocking(move || _ = made.blocking_send((id, answers.since(version))));
+    }
+
+    fn report(&self, report: &Report) {
+        let node = &self.hello.node_id;
+        match report {
+            Report::NotifyFailed(error) => tracing::warn!(node, %error, "data plane refused the news of a version"),
+            Report::NotifyUnanswered => tracing::warn!(node, "data plane did not answer the news of a version"),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Drives the v2 link to the control plane: dials, moves frames, arms one timer, runs effects, and starts the v1 link
+//! beside it where no v2 is offered. It decides nothing about the protocol.
+
+use crate::apply::Configured;
+use crate::link::{self, Event, LinkOptions, Numbered, open, sleep_until};
+use gwctl_lifecycle::{Phase, Shutdown, Task, spawn};
+use gwctl_link::{DialOptions, LinkError, dial};
+use gwctl_wire::v2::dp_link::{Command, Effect, Outcome, Reason, Report, Settings};
+use gwctl_wire::v2::{Deltas, DpLink};
+use gwctl_wire::{ConfigHash, Frame};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// What the link is made of.
+pub(crate) struct SyncOptions {
+    /// One entry for each control plane, tried in order.
+    pub(crate) control_planes: Vec<DialOptions>,
+    pub(crate) settings: Settings,
+    pub(crate) configured: Arc<Configured>,
+    /// The v1 link.
+    pub(crate) fallback: LinkOptions,
+}
+
+struct Driver {
+    options: SyncOptions,
+    link: DpLink,
+    start: Instant,
+    shutdown: Shutdown,
+    events: mpsc::Sender<Numbered<Outcome>>,
+    /// Number of the newest dial.
+    dial: u64,
+    dialing: Option<Task>,
+    writes: Option<mpsc::Sender<Frame>>,
+    /// Reader and writer of the open connection; dropping them ends it.
+    halves: Vec<Task>,
+    applying: Option<Task>,
+    /// The v1 link while it is in use; dropping it ends it.
+    v1: Option<Task>,
+}
+
+/// Keeps the link up until the node stops.
+pub(crate) async fn run(options: SyncOptions, shutdown: Shutdown) {
+    let (events, mut inbox) = mpsc::channel(16);
+    options.configured.set_synced(true);
+    let mut driver = Driver {
+        link: DpLink::new(options.settings.clone()),
+        options,
+        start: Instant::now(),
+        shutdown: shutdown.clone(),
+        events,
+        dial: 0,
+        dialing: None,
+        writes: None,
+        halves: Vec::new(),
+        applying: None,
+        v1: None,
+    };
+    driver.command(Command::Start);
+    while !driver.link.is_closed() {
+        driver.run_effects().await;
+        let timeout = driver.link.next_timeout().map(|at| driver.start + at);
+        tokio::select! {
+            Some((dial, event)) = inbox.recv() => driver.take(dial, event),
+            () = sleep_until(timeout) => driver.link.handle_timeout(driver.now()),
+            () = shutdown.reached(Phase::Stop) => driver.command(Command::Stop),
+        }
+    }
+    driver.run_effects().await;
+    // The v1 link hears of the stop by itself and says goodbye.
+    if let Some(v1) = driver.v1.take() {
+        let _ = tokio::time::timeout(Duration::from_secs(1), v1.join()).await;
+    }
+}
+
+impl Driver {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn command(&mut self, command: Command) {
+        let now = self.now();
+        self.link.handle_command(now, command);
+    }
+
+    fn take(&mut self, dial: u64, event: Event<Outcome>) {
+        let now = self.now();
+        match event {
+            Event::Applied(outcome) => self.link.handle_command(now, Command::Applied(outcome)),
+            _ if dial != self.dial => {}
+            Event::Opened(opened) => {
+                self.writes = Some(opened.writes);
+                self.halves = opened.halves;
+                self.dialing = None;
+                self.link.handle_opened(now, self.options.configured.version());
+                // The reader is among the halves, hence waits.
+                let _ = opened.begin.send(());
+            }
+            Event::Frame(frame) => self.link.handle_frame(now, frame),
+            Event::Lost(words) => self.link.handle_lost(now, Reason::PeerLost(words)),
+            Event::Refused(words) => self.link.handle_lost(now, Reason::PeerRefused(words)),
+        }
+    }
+
+    async fn run_effects(&mut self) {
+        while let Some(effect) = self.link.poll_effect() {
+            match effect {
+                Effect::Dial { control_plane } => self.dial(control_plane),
+                Effect::Send(frame) => self.send(frame).await,
+                Effect::Apply { deltas, base } => self.apply(deltas, base),
+                Effect::Fallback(fall) => self.fall_back(fall),
+                Effect::HangUp(_) => self.hang_up().await,
+                Effect::Report(report) => self.report(&report),
+            }
+        }
+    }
+
+    fn dial(&mut self, control_plane: usize) {
+        self.dial += 1;
+        let (number, events) = (self.dial, self.events.clone());
+        let Some(options) = self.options.control_planes.get(control_plane).cloned() else { return };
+        tracing::debug!(address = options.address, "dialing control plane for protocol v2");
+        self.dialing = Some(spawn("sync dial", Phase::Stop, async move {
+            let event = match dial(&options).await {
+                Ok((reader, writer)) => open(number, reader, writer, &events),
+                Err(error @ (LinkError::Refused { .. } | LinkError::Subprotocol { .. })) => {
+                    Event::Refused(error.to_string())
+                }
+                Err(error) => Event::Lost(error.to_string()),
+            };
+            let _ = events.send((number, event)).await;
+        }));
+    }
+
+    async fn send(&mut self, frame: Frame) {
+        let Some(writes) = &self.writes else { return };
+        if writes.send(frame).await.is_err() {
+            self.link.handle_lost(self.now(), Reason::PeerLost("connection ended".to_owned()));
+        }
+    }
+
+    fn apply(&mut self, deltas: Deltas, base: u64) {
+        let (number, events, configured) = (self.dial, self.events.clone(), self.options.configured.clone());
+        self.applying = Some(spawn("apply changes", Phase::Drain, async move {
+            let work = tokio::task::spawn_blocking(move || configured.apply_deltas(deltas, base));
+            let outcome = work.await.unwrap_or_else(|error| Outcome::Refused(format!("applying it failed: {error}")));
+            let _ = events.send((number, Event::Applied(outcome))).await;
+        }));
+    }
+
+    /// Begins or ends to be kept up to date by protocol v1.
+    fn fall_back(&mut self, fall: bool) {
+        self.options.configured.set_synced(!fall);
+        self.v1 = None;
+        if fall {
+            tracing::warn!(
+                "no control plane offers kong.sync.v2 (cluster_rpc and cluster_incremental_sync): using protocol v1"
+            );
+            let mut options = self.options.fallback.clone();
+            options.settings.hash = self.options.configured.hash().unwrap_or_else(ConfigHash::zero);
+            self.v1 =
+                Some(spawn("v1 link to the control plane", Phase::Stop, link::run(options, self.shutdown.clone())));
+        } else {
+            tracing::info!("a control plane offers kong.sync.v2 again: protocol v1 ends");
+        }
+    }
+
+    async fn hang_up(&mut self) {
+        if self.v1.is_none() {
+            self.options.fallback.connected.store(false, Ordering::Relaxed);
+        }
+        self.dialing = None;
+        if let Some(writes) = self.writes.take() {
+            let _ = writes.try_send(Frame::Close);
+            drop(writes);
+            // The writer ends after the close frame; the reader is dropped with it.
+            if let Some(writer) = self.halves.pop() {
+                let _ = tokio::time::timeout(Duration::from_secs(1), writer.join()).await;
+            }
+        }
+        self.halves.clear();
+        // Whatever this connection still says belongs to the past.
+        self.dial += 1;
+    }
+
+    fn report(&self, report: &Report) {
+        let address = |index: &usize| {
+            self.options.control_planes.get(*index).map_or_else(String::new, |options| options.address.clone())
+        };
+        match report {
+            Report::Connected { control_plane, sync } => {
+                if *sync {
+                    self.options.fallback.connected.store(true, Ordering::Relaxed);
+                }
+                tracing::info!(address = address(control_plane), sync, "connected to control plane by protocol v2");
+            }
+            Report::Disconnected { control_plane, reason, retry_in } => tracing::warn!(
+                address = address(control_plane),
+                %reason,
+                retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX),
+                "no connection to control plane by protocol v2, serving the configuration at hand"
+            ),
+            Report::Applied { version } => tracing::info!(version, "configuration in force"),
+            Report::Refused { fault } => {
+                tracing::error!(fault, "changes refused, the configuration before stays in force");
+            }
+            Report::PullFailed(error) => tracing::warn!(%error, "the control plane answered with an error"),
+            Report::PullUnanswered => tracing::warn!("the control plane did not answer in time"),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The control plane's side by itself.
+
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+const LIMIT: usize = 1 << 20;
+const SETTINGS: Settings = Settings { version: 7, sync: true, limit: LIMIT };
+
+fn hello(version: &str, capabilities: &[&str]) -> Frame {
+    let capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
+    let (node_id, hostname) = ("d".to_owned(), "h".to_owned());
+    Hello { capabilities, version: version.to_owned(), node_id, hostname, ..Hello::default() }.encode()
+}
+
+fn open() -> CpLink {
+    let mut link = CpLink::new(Duration::ZERO, SETTINGS);
+    link.handle_frame(Duration::ZERO, hello("3.9.1", &[sync::CAPABILITY]));
+    assert!(matches!(effects(&mut link).as_slice(), [Effect::Send(_), Effect::Joined(_)]));
+    link
+}
+
+fn effects(link: &mut CpLink) -> Vec<Effect> {
+    assert_eq!(link.broken_invariant(), None);
+    std::iter::from_fn(|| link.poll_effect()).collect()
+}
+
+fn sent(effects: &[Effect]) -> Vec<Message> {
+    let frames = effects.iter().filter_map(|effect| match effect {
+        Effect::Send(frame) => Some(Message::decode(frame, LIMIT).unwrap()),
+        _ => None,
+    });
+    frames.collect()
+}
+
+fn call(id: Option<Value>, method: &str, params: Value) -> Frame {
+    let mut call = json!({"jsonrpc": "2.0", "method": method, "params": params});
+    if let Some(id) = id {
+        call["id"] = id;
+    }
+    Frame::Binary(crate::v2::block::pack(call.to_string().as_bytes()).unwrap())
+}
+
+fn notified(effects: &[Effect]) -> Vec<u64> {
+    let calls = sent(effects).into_iter().filter_map(|message| match message {
+        Message::Call { params, .. } => Some(sync::notified_version(&params).unwrap()),
+        Message::Answer { .. } => None,
+    });
+    calls.collect()
+}
+
+#[test]
+fn a_hello_is_answered_with_the_capability_unless_the_node_speaks_another_dialect() {
+    for (version, offered) in [("3.9.1", true), ("3.8.0", true), ("4.0.0", true), ("3.10.0", false), ("3.12.1", false)]
+    {
+        let mut link = CpLink::new(Duration::ZERO, SETTINGS);
+        link.handle_frame(Duration::ZERO, hello(version, &[sync::CAPABILITY]));
+        let Some(Effect::Send(welcome)) = link.poll_effect() else { panic!("no answer to {version}") };
+        assert_eq!(Welcome::decode(&welcome).unwrap().offers(sync::CAPABILITY), offered, "{version}");
+        link.handle_command(SECOND, Command::NewVersion(8));
+        assert_eq!(!notified(&effects(&mut link)).is_empty(), offered, "{version}");
+    }
+}
+
+#[test]
+fn whoever_says_no_hello_in_time_is_left() {
+    let mut late = CpLink::new(Duration::ZERO, SETTINGS);
+    late.handle_timeout(CALL_LIMIT - SECOND);
+    assert!(!late.is_closed());
+    late.handle_timeout(CALL_LIMIT);
+    assert_eq!(effects(&mut late), [Effect::HangUp(Reason::PeerSlow)]);
+    for frame in
+        [Frame::Ping(Bytes::new()), Frame::Text(Bytes::new()), call(Some(json!(1)), sync::GET_DELTA, json!([]))]
+    {
+        let mut link = CpLink::new(Duration::ZERO, SETTINGS);
+        link.handle_frame(Duration::ZERO, frame);
+        assert!(matches!(effects(&mut link).as_slice(), [Effect::HangUp(Reason::PeerHello(_))]));
+    }
+}
+
+#[test]
+fn a_pull_is_recorded_and_answered_under_its_id() {
+    let mut link = open();
+    for id in [json!(0), json!("abc")] {
+        link.handle_frame(SECOND, call(Some(id.clone()), sync::GET_DELTA, json!([sync::pull_params(3)])));
+        let wanted = effects(&mut link);
+        assert_eq!(wanted, [Effect::Record { version: 3 }, Effect::Pull { id: id.clone(), version: 3 }]);
+        link.handle_command(SECOND, Command::Answer { id: id.clone(), outcome: Ok(r#"{"default":5}"#.into()) });
+        let [Message::Answer { outcome, .. }] = &sent(&effects(&mut link))[..] else { panic!("no answer") };
+        assert_eq!(outcome, &Ok(json!({"default": 5})));
+    }
+}
+
+#[test]
+fn wrong_calls_are_answered_with_kongs_codes_and_notifications_not_at_all() {
+    let mut link = open();
+    for (method, params, code) in [
+        ("kong.nope.v1.x", json!([]), -32601),
+        (sync::NOTIFY, json!([sync::notify_params(3)]), -32601),
+        (sync::GET_DELTA, json!([{}]), -32000),
+        (sync::GET_DELTA, json!([]), -32602),
+    ] {
+        link.handle_frame(SECOND, call(Some(json!(4)), method, params));
+        let [Message::Answer { id: Some(4), outcome: Err(error) }] = &sent(&effects(&mut link))[..] else {
+            panic!("no error for {method}")
+        };
+        assert_eq!(error.code, code, "{method}");
+    }
+    link.handle_frame(SECOND, call(None, sync::GET_DELTA, json!([sync::pull_params(3)])));
+    link.handle_frame(SECOND, rpc::answer(&json!(77), "true").unwrap());
+    assert_eq!(effects(&mut link), []);
+}
+
+#[test]
+fn a_silent_node_is_told_of_the_newest_version_only() {
+    let mut link = open();
+    link.handle_command(SECOND, Command::NewVersion(8));
+    assert_eq!(notified(&effects(&mut link)), [8]);
+    for version in 9..20 {
+        link.handle_command(SECOND, Command::NewVersion(version));
+    }
+    assert_eq!(effects(&mut link), []);
+    link.handle_timeout(SECOND + CALL_LIMIT);
+    let told = effects(&mut link);
+    assert_eq!(told[0], Effect::Report(Report::NotifyUnanswered));
+    assert_eq!(notified(&told), [19]);
+    // The answer frees the way for the next, an error as well.
+    link.handle_command(SECOND * 7, Command::NewVersion(20));
+    link.handle_frame(SECOND * 7, rpc::failure(&json!(1), &RpcError::failed("boom")).unwrap());
+    let told = effects(&mut link);
+    assert_eq!(told[0], Effect::Report(Report::NotifyFailed(RpcError::failed("boom"))));
+    assert_eq!(notified(&told), [20]);
+}
+
+#[test]
+fn with_the_setting_off_nothing_is_offered_told_or_answered() {
+    let mut link = CpLink::new(Duration::ZERO, Settings { sync: false, ..SETTINGS });
+    link.handle_frame(Duration::ZERO, hello("3.9.1", &[sync::CAPABILITY]));
+    let Some(Effect::Send(welcome)) = link.poll_effect() else { panic!("no answer") };
+    assert!(!Welcome::decode(&welcome).unwrap().offers(sync::CAPABILITY));
+    effects(&mut link);
+    link.handle_command(SECOND, Command::NewVersion(8));
+    assert_eq!(effects(&mut link), []);
+    link.handle_frame(SECOND, call(Some(json!(0)), sync::GET_DELTA, json!([sync::pull_params(3)])));
+    let [Message::Answer { outcome: Err(error), .. }] = &sent(&effects(&mut link))[..] else { panic!("no error") };
+    assert_eq!(error, &RpcError::method_not_found());
+}
+
+#[test]
+fn a_node_without_the_capability_is_not_notified() {
+    let mut link = CpLink::new(Duration::ZERO, SETTINGS);
+    link.handle_frame(Duration::ZERO, hello("3.9.1", &[]));
+    effects(&mut link);
+    link.handle_command(SECOND, Command::NewVersion(8));
+    assert_eq!(effects(&mut link), []);
+}
+
+#[test]
+fn an_idle_link_is_pinged_and_a_silent_one_given_up() {
+    let mut link = open();
+    let mut pings = 0;
+    while !link.is_closed() {
+        let at = link.next_timeout().unwrap();
+        assert!(at <= SILENCE_LIMIT);
+        link.handle_timeout(at);
+        pings += effects(&mut link).iter().filter(|effect| matches!(effect, Effect::Send(Frame::Ping(_)))).count();
+    }
+    assert_eq!(pings, 3);
+    let mut link = open();
+    link.handle_frame(SECOND * 20, Frame::Ping(Bytes::from_static(b"abc")));
+    assert_eq!(effects(&mut link), [Effect::Send(Frame::Pong(Bytes::new()))]);
+    assert_eq!(link.next_timeout(), Some(SECOND * 50));
+}
+
+#[test]
+fn a_flood_of_calls_ends_the_link() {
+    let mut link = open();
+    for id in 0..=CALLS_LIMIT {
+        link.handle_frame(SECOND, call(Some(json!(id)), sync::GET_DELTA, json!([sync::pull_params(3)])));
+    }
+    assert_eq!(effects(&mut link).last(), Some(&Effect::HangUp(Reason::PeerFlood)));
+    assert_eq!(link.next_timeout(), None);
+}
+
+fn input() -> impl Strategy<Value = Frame> {
+    prop_oneof![
+        Just(hello("3.9.1", &[sync::CAPABILITY])),
+        (0_u64..30).prop_map(|version| call(
+            Some(json!(version)),
+            sync::GET_DELTA,
+            json!([sync::pull_params(version)])
+        )),
+        (0_u64..5).prop_map(|id| rpc::answer(&json!(id), "true").unwrap()),
+        Just(Frame::Ping(Bytes::new())),
+        Just(Frame::Pong(Bytes::new())),
+        proptest::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| Frame::Binary(Bytes::from(bytes))),
+        proptest::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| Frame::Text(Bytes::from(bytes))),
+        Just(Frame::Close),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_row_of_inputs_breaks_an_invariant(
+        begun: bool,
+        inputs in proptest::collection::vec((input(), 0_u64..20_000, proptest::option::of(0_u64..30)), 0..40),
+    ) {
+        let mut link = CpLink::new(Duration::ZERO, SETTINGS);
+        let mut now = Duration::ZERO;
+        if begun {
+            link.handle_frame(now, hello("3.9.1", &[sync::CAPABILITY]));
+        }
+        for (frame, pause, version) in inputs {
+            now += Duration::from_millis(pause);
+            while let Some(at) = link.next_timeout().filter(|at| *at <= now) {
+                link.handle_timeout(at);
+                prop_assert_eq!(link.broken_invariant(), None);
+            }
+            link.handle_frame(now, frame);
+            prop_assert_eq!(link.broken_invariant(), None);
+            if let Some(version) = version {
+                link.handle_command(now, Command::NewVersion(version));
+                prop_assert_eq!(link.broken_invariant(), None);
+            }
+            while let Some(effect) = link.poll_effect() {
+                if let Effect::Pull { id, .. } = effect {
+                    link.handle_command(now, Command::Answer { id, outcome: Ok("{}".into()) });
+                }
+            }
+        }
+    }
+}

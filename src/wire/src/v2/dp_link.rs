@@ -1,0 +1,617 @@
+//! The data plane's side of a v2 link.
+//!
+//! | state | input | next | effects, timers |
+//! |---|---|---|---|
+//! | idle, waiting | start, timer redial | dialing | dial; dial limit 15 s |
+//! | dialing | opened | greeting | send hello; hello limit 5 s |
+//! | greeting | welcome with `kong.sync.v2` | live | pull; poll 25 to 35 s; idle 30 s; silence 45 s |
+//! | greeting | welcome without it | live | fall back to v1; idle 30 s; silence 45 s |
+//! | greeting | any other frame, timer hello | waiting | hang up; redial |
+//! | live | notification of a newer version | live | answer; pull, or remember it while a pull or an apply is under way |
+//! | live | timer poll | live | pull; poll 25 to 35 s |
+//! | live | rows for the version in force | live | apply |
+//! | live | no rows, error, pull unanswered for 5 s | live | second round, else rest |
+//! | live | ping | live | empty pong |
+//! | live | undecodable or text frame | waiting | hang up, report; redial |
+//! | any but closed | applied | same | take the version; next round when live |
+//! | any but closed | refused | same | report; rest; the next pull asks for everything, once |
+//! | any but closed | not stored | same | report; rest |
+//! | dialing, greeting, live | lost, close frame, timer dial, timer silence | waiting | hang up; redial |
+//! | any but closed | stop | closed | hang up; nothing after |
+//!
+//! A pull has two rounds at least, as Kong's has: the second one tells the control plane what is in force now. Rows
+//! that come late are applied all the same if the version they build on is still in force.
+//!
+//! Two control planes in a row that do not speak v2 (they refuse the upgrade or do not answer the hello) make the node
+//! fall back to v1; it goes on asking for v2 beside it and returns as soon as one offers it.
+
+use crate::backoff::{Backoff, Random};
+use crate::v2::rpc::{self, Message, MessageError, RpcError};
+use crate::v2::{CALL_LIMIT, Deltas, Heard, Hello, HelloError, SILENCE_LIMIT, Welcome, sync};
+use crate::{Frame, Moment};
+use bytes::Bytes;
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::v1::dp_link::DIAL_LIMIT;
+
+/// Shortest and longest time between two pulls that nothing else causes. Kong pulls every 30 s sharp.
+pub const POLL: (Duration, Duration) = (Duration::from_secs(25), Duration::from_secs(35));
+
+/// Refusals in a row after which protocol v1 is used beside further attempts.
+pub const REFUSALS_BEFORE_FALLBACK: u32 = 2;
+
+/// Calls whose late answers are still of use; older ones are forgotten.
+const REMEMBERED_CALLS: usize = 8;
+
+/// What the driver should do, in the order given.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Connect and upgrade to the control plane with this index in the configured list; answer with
+    /// [`DpLink::handle_opened`] or [`DpLink::handle_lost`].
+    Dial {
+        /// Index into the list of control planes.
+        control_plane: usize,
+    },
+    /// Send the frame.
+    Send(Frame),
+    /// Verify and apply the rows off the link's thread, then answer with [`Command::Applied`]. At most one is under way.
+    Apply {
+        /// The rows.
+        deltas: Deltas,
+        /// The version they build on.
+        base: u64,
+    },
+    /// Begin (true) or end (false) to be configured over protocol v1.
+    Fallback(bool),
+    /// Send an empty close frame if the connection is open, then drop it (or stop dialing).
+    HangUp(Reason),
+    /// Something worth a log line or a place in the node's status.
+    Report(Report),
+}
+
+/// Why a link ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// The dial or the connection failed; the driver's words.
+    #[error("connection failed: {0}")]
+    PeerLost(String),
+    /// The peer answers but does not speak v2; the driver's words.
+    #[error("protocol v2 is not offered: {0}")]
+    PeerRefused(String),
+    /// The control plane sent a close frame.
+    #[error("the control plane closed the connection")]
+    PeerClosed,
+    /// No upgrade within [`DIAL_LIMIT`].
+    #[error("no answer within {} s of dialing", DIAL_LIMIT.as_secs())]
+    PeerSlow,
+    /// No answer to the hello in time.
+    #[error("no answer to the hello within {} s", CALL_LIMIT.as_secs())]
+    PeerNoHello,
+    /// An answer to the hello that makes no sense.
+    #[error(transparent)]
+    PeerHello(#[from] HelloError),
+    /// A frame that is no message.
+    #[error(transparent)]
+    PeerMessage(#[from] MessageError),
+    /// No frame for [`SILENCE_LIMIT`].
+    #[error("no frame from the control plane for {} s", SILENCE_LIMIT.as_secs())]
+    PeerSilent,
+    /// A call cannot be packed.
+    #[error("cannot pack a call: {0}")]
+    Call(String),
+    /// The node stops.
+    #[error("this node is stopping")]
+    Stopped,
+}
+
+/// News for the log and the status of the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// The link to this control plane is live.
+    Connected {
+        /// Index into the list of control planes.
+        control_plane: usize,
+        /// It offers `kong.sync.v2`.
+        sync: bool,
+    },
+    /// The link ended, or never came to be.
+    Disconnected {
+        /// Index into the list of control planes.
+        control_plane: usize,
+        /// Why.
+        reason: Reason,
+        /// Wait until the next attempt.
+        retry_in: Duration,
+    },
+    /// A version is in force now.
+    Applied {
+        /// Its number.
+        version: u64,
+    },
+    /// Rows were refused; the old configuration stays in force.
+    Refused {
+        /// What is wrong with them.
+        fault: String,
+    },
+    /// A pull was answered with an error.
+    PullFailed(RpcError),
+    /// A pull was not answered in time.
+    PullUnanswered,
+}
+
+/// What the driver reports about rows it was told to apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// They are stored and in force.
+    Applied(u64),
+    /// They are not valid; the old configuration stays.
+    Refused(String),
+    /// They are valid, but this node could not store them (disk full); the old configuration stays.
+    NotStored(String),
+}
+
+/// What is told to the machine from above.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Begin; without effect once begun.
+    Start,
+    /// The rows of [`Effect::Apply`] have been dealt with.
+    Applied(Outcome),
+    /// End for good.
+    Stop,
+}
+
+/// What the machine is told at its making.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Number of control planes to choose from, at least 1.
+    pub control_planes: usize,
+    /// What the node says of itself.
+    pub hello: Hello,
+    /// Version of the configuration loaded at start; 0 when none.
+    pub version: u64,
+    /// Longest message in bytes when unpacked.
+    pub limit: usize,
+    /// Seed of the jitter.
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Idle,
+    Dialing { until: Moment },
+    Greeting { until: Moment },
+    Live { heard: Heard, poll_at: Option<Moment> },
+    Waiting { until: Moment },
+    Closed,
+}
+
+/// Where a pull stands. An apply outlives its connection, a call does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pull {
+    Resting,
+    Asked { id: u64, until: Moment, round: u32 },
+    Applying { round: u32 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Redial,
+    Dial,
+    Hello,
+    Silence,
+    Answer,
+    Ping,
+    Poll,
+}
+
+/// Something that holds of a link between any two inputs: its name, and whether it does.
+pub type Invariant = (&'static str, fn(&DpLink) -> bool);
+
+/// Everything that holds of a link between any two inputs.
+pub const INVARIANTS: &[Invariant] = &[
+    ("a timer runs from start to stop", |link| {
+        link.next_timeout().is_none() == matches!(link.state, State::Idle | State::Closed)
+    }),
+    ("only a live link waits for an answer", |link| {
+        !matches!(link.pull, Pull::Asked { .. }) || matches!(link.state, State::Live { poll_at: Some(_), .. })
+    }),
+    ("the address dialed is one of the list", |link| link.control_plane < link.settings.control_planes.max(1)),
+    ("a round ends with the last address", |link| link.failed_in_round < link.settings.control_planes.max(1)),
+    ("remembered calls are bounded", |link| link.asked.len() <= REMEMBERED_CALLS),
+    ("a node that is kept up to date by v2 does not use v1", |link| {
+        !link.fallen || !matches!(link.state, State::Live { poll_at: Some(_), .. })
+    }),
+];
+
+/// The data plane's side of a v2 link; see the module for its table.
+#[derive(Debug)]
+pub struct DpLink {
+    settings: Settings,
+    state: State,
+    pull: Pull,
+    /// Index of the control plane dialed last or next.
+    control_plane: usize,
+    /// Addresses of this round that failed.
+    failed_in_round: usize,
+    /// Times in a row that v2 was refused.
+    refusals: u32,
+    /// Protocol v1 is in use.
+    fallen: bool,
+    backoff: Backoff,
+    random: Random,
+    /// Version in force, and newest version heard of.
+    version: u64,
+    notified: u64,
+    /// A notification came while a pull was under way.
+    again: bool,
+    /// Changes were refused: the next pull asks for everything. Once only, until something is applied.
+    ask_everything: bool,
+    asked_everything: bool,
+    next_id: u64,
+    /// Calls of this connection, with the version each asked for the changes of.
+    asked: BTreeMap<u64, u64>,
+    effects: VecDeque<Effect>,
+}
+
+impl DpLink {
+    /// A machine at rest; [`Command::Start`] makes it dial.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            state: State::Idle,
+            pull: Pull::Resting,
+            control_plane: 0,
+            failed_in_round: 0,
+            refusals: 0,
+            fallen: false,
+            backoff: Backoff::new(settings.seed),
+            random: Random(settings.seed ^ 0x5bd1_e995),
+            version: settings.version,
+            notified: 0,
+            again: false,
+            ask_everything: false,
+            asked_everything: false,
+            next_id: 0,
+            asked: BTreeMap::new(),
+            effects: VecDeque::new(),
+            settings,
+        }
+    }
+
+    /// The upgrade was answered with 101 and the right subprotocol. `version` is the version in force: protocol v1 may
+    /// have changed it in the meantime.
+    pub fn handle_opened(&mut self, now: Moment, version: u64) {
+        if !matches!(self.state, State::Dialing { .. }) {
+            return;
+        }
+        self.version = version;
+        self.state = State::Greeting { until: now + CALL_LIMIT };
+        self.effects.push_back(Effect::Send(self.settings.hello.encode()));
+    }
+
+    /// A frame came.
+    pub fn handle_frame(&mut self, now: Moment, frame: Frame) {
+        match &mut self.state {
+            State::Greeting { .. } | State::Live { .. } if frame == Frame::Close => {
+                self.give_up(now, Reason::PeerClosed);
+            }
+            State::Greeting { .. } => self.take_welcome(now, &frame),
+            State::Live { heard, .. } => {
+                *heard = Heard::now(now);
+                self.take_frame(now, &frame);
+            }
+            // Late news of a connection given up, or too early ones.
+            State::Idle | State::Dialing { .. } | State::Waiting { .. } | State::Closed => {}
+        }
+    }
+
+    /// The dial failed or the connection broke.
+    pub fn handle_lost(&mut self, now: Moment, reason: Reason) {
+        if matches!(self.state, State::Dialing { .. } | State::Greeting { .. } | State::Live { .. }) {
+            self.give_up(now, reason);
+        }
+    }
+
+    /// The moment of [`DpLink::next_timeout`] has come; harmless when it has not.
+    pub fn handle_timeout(&mut self, now: Moment) {
+        let Some((_, timer)) = self.next_timer().filter(|(at, _)| *at <= now) else { return };
+        match timer {
+            Timer::Redial => self.dial(now),
+            Timer::Dial => self.give_up(now, Reason::PeerSlow),
+            Timer::Hello => self.give_up(now, Reason::PeerNoHello),
+            Timer::Silence => self.give_up(now, Reason::PeerSilent),
+            Timer::Answer => {
+                self.effects.push_back(Effect::Report(Report::PullUnanswered));
+                self.end_round(now, false);
+            }
+            Timer::Ping => {
+                if let State::Live { heard, .. } = &mut self.state {
+                    heard.pinged(now);
+                }
+                self.effects.push_back(Effect::Send(Frame::Ping(Bytes::new())));
+            }
+            Timer::Poll => {
+                self.wind_poll(now);
+                self.pull_from_rest(now);
+            }
+        }
+    }
+
+    /// The node wants something.
+    pub fn handle_command(&mut self, now: Moment, command: Command) {
+        match (&self.state, command) {
+            (State::Closed, _) => {}
+            (State::Idle, Command::Start) => self.dial(now),
+            (_, Command::Start) => {}
+            (_, Command::Applied(outcome)) => self.conclude(now, outcome),
+            (_, Command::Stop) => self.stop(),
+        }
+    }
+
+    /// The next thing to do; None when all is done until the next input.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// When [`DpLink::handle_timeout`] is due; None: no timer runs.
+    pub fn next_timeout(&self) -> Option<Moment> {
+        self.next_timer().map(|(at, _)| at)
+    }
+
+    /// The version in force.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether a control plane keeps this node up to date by v2.
+    pub fn is_synced(&self) -> bool {
+        matches!(self.state, State::Live { poll_at: Some(_), .. })
+    }
+
+    /// Whether protocol v1 is in use.
+    pub fn is_fallen_back(&self) -> bool {
+        self.fallen
+    }
+
+    /// Whether the machine has been stopped; it does nothing any more.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// The name of an invariant that does not hold; None is the only right answer.
+    pub fn broken_invariant(&self) -> Option<&'static str> {
+        INVARIANTS.iter().find(|(_, holds)| !holds(self)).map(|(name, _)| *name)
+    }
+
+    fn next_timer(&self) -> Option<(Moment, Timer)> {
+        match &self.state {
+            State::Idle | State::Closed => None,
+            State::Waiting { until } => Some((*until, Timer::Redial)),
+            State::Dialing { until } => Some((*until, Timer::Dial)),
+            State::Greeting { until } => Some((*until, Timer::Hello)),
+            State::Live { heard, poll_at } => {
+                let answer = match self.pull {
+                    Pull::Asked { until, .. } => Some((until, Timer::Answer)),
+                    Pull::Resting | Pull::Applying { .. } => None,
+                };
+                let idle = [(heard.ping_at, Timer::Ping), (heard.silent_at(), Timer::Silence)];
+                idle.into_iter().chain(answer).chain(poll_at.map(|at| (at, Timer::Poll))).min()
+            }
+        }
+    }
+
+    fn dial(&mut self, now: Moment) {
+        self.state = State::Dialing { until: now + DIAL_LIMIT };
+        self.effects.push_back(Effect::Dial { control_plane: self.control_plane });
+    }
+
+    fn take_welcome(&mut self, now: Moment, frame: &Frame) {
+        let sync = match Welcome::decode(frame) {
+            Ok(welcome) => welcome.offers(sync::CAPABILITY),
+            Err(error) => return self.give_up(now, error.into()),
+        };
+        self.refusals = 0;
+        self.asked.clear();
+        self.next_id = 0;
+        self.state = State::Live { heard: Heard::now(now), poll_at: sync.then_some(now) };
+        self.effects.push_back(Effect::Report(Report::Connected { control_plane: self.control_plane, sync }));
+        self.fall_back(!sync);
+        if sync {
+            self.wind_poll(now);
+            self.pull_from_rest(now);
+        }
+    }
+
+    fn wind_poll(&mut self, now: Moment) {
+        let wait = self.random.between(POLL.0, POLL.1);
+        if let State::Live { poll_at: Some(at), .. } = &mut self.state {
+            *at = now + wait;
+        }
+    }
+
+    fn take_frame(&mut self, now: Moment, frame: &Frame) {
+        match frame {
+            Frame::Ping(_) => self.effects.push_back(Effect::Send(Frame::Pong(Bytes::new()))),
+            Frame::Pong(_) | Frame::Close => {}
+            Frame::Binary(_) | Frame::Text(_) => match Message::decode(frame, self.settings.limit) {
+                Ok(Message::Call { id, method, params }) => self.take_call(now, id, &method, &params),
+                Ok(Message::Answer { id, outcome }) => self.take_answer(now, id, outcome),
+                Err(error) => self.give_up(now, error.into()),
+            },
+        }
+    }
+
+    fn take_call(&mut self, now: Moment, id: Option<Value>, method: &str, params: &Value) {
+        let outcome = match method {
+            sync::NOTIFY => sync::notified_version(params),
+            _ => Err(RpcError::method_not_found()),
+        };
+        if let Some(id) = id {
+            let frame = match &outcome {
+                Ok(_) => rpc::answer(&id, "true"),
+                Err(error) => rpc::failure(&id, error),
+            };
+            match frame {
+                Ok(frame) => self.effects.push_back(Effect::Send(frame)),
+                Err(error) => return self.give_up(now, Reason::Call(error.to_string())),
+            }
+        }
+        if let Ok(version) = outcome
+            && version > self.version
+            && self.is_synced()
+        {
+            self.notified = version;
+            self.pull_from_rest(now);
+        }
+    }
+
+    /// Pulls, or remembers to when the pull under way has ended.
+    fn pull_from_rest(&mut self, now: Moment) {
+        match self.pull {
+            Pull::Resting => self.ask(now, 1),
+            Pull::Asked { .. } | Pull::Applying { .. } => self.again = true,
+        }
+    }
+
+    fn ask(&mut self, now: Moment, round: u32) {
+        let base = if self.ask_everything { 0 } else { self.version };
+        let id = self.next_id;
+        let frame = match rpc::call(id, sync::GET_DELTA, &sync::pull_params(base)) {
+            Ok(frame) => frame,
+            Err(error) => return self.give_up(now, Reason::Call(error.to_string())),
+        };
+        self.next_id += 1;
+        self.again = false;
+        self.asked.insert(id, base);
+        if self.asked.len() > REMEMBERED_CALLS {
+            self.asked.pop_first();
+        }
+        self.pull = Pull::Asked { id, until: now + CALL_LIMIT, round };
+        self.effects.push_back(Effect::Send(frame));
+    }
+
+    fn take_answer(&mut self, now: Moment, id: Option<u64>, outcome: Result<Value, RpcError>) {
+        let Some(base) = id.and_then(|id| self.asked.remove(&id)) else { return };
+        let round = match self.pull {
+            Pull::Asked { id: asked, round, .. } if Some(asked) == id => Some(round),
+            Pull::Asked { .. } | Pull::Resting | Pull::Applying { .. } => None,
+        };
+        let deltas = match outcome.map(Deltas::read) {
+            Ok(Ok(deltas)) => deltas,
+            // The answer of a call given up; the one that counts is still to come.
+            _ if round.is_none() => return,
+            Ok(Err(fault)) => return self.refuse(now, fault),
+            Err(error) => {
+                self.effects.push_back(Effect::Report(Report::PullFailed(error)));
+                return self.end_round(now, false);
+            }
+        };
+        // An answer without rows says that there is nothing new, whatever its flag: it carries no version.
+        if deltas.deltas.is_empty() {
+            if round.is_some() {
+                self.end_round(now, false);
+            }
+            return;
+        }
+        let fits = base == self.version || (deltas.wipe && self.ask_everything);
+        if matches!(self.pull, Pull::Applying { .. }) || !fits {
+            return;
+        }
+        self.pull = Pull::Applying { round: round.unwrap_or(1) };
+        self.effects.push_back(Effect::Apply { deltas, base: self.version });
+    }
+
+    fn conclude(&mut self, now: Moment, outcome: Outcome) {
+        if !matches!(self.pull, Pull::Applying { .. }) {
+            return;
+        }
+        match outcome {
+            Outcome::Applied(version) => {
+                let moved = version != self.version;
+                self.version = version;
+                (self.ask_everything, self.asked_everything) = (false, false);
+                self.effects.push_back(Effect::Report(Report::Applied { version }));
+                self.end_round(now, moved);
+            }
+            Outcome::Refused(fault) => self.refuse(now, fault),
+            // The next poll brings them again.
+            Outcome::NotStored(fault) => {
+                self.effects.push_back(Effect::Report(Report::Refused { fault }));
+                self.rest(now);
+            }
+        }
+    }
+
+    /// Rows that cannot be applied: maybe they build on something else than what is here. Everything is asked for at the
+    /// next poll, but not again and again.
+    fn refuse(&mut self, now: Moment, fault: String) {
+        self.effects.push_back(Effect::Report(Report::Refused { fault }));
+        self.ask_everything = !self.asked_everything;
+        self.asked_everything = true;
+        self.rest(now);
+    }
+
+    /// One more round after the first, and after each that brought a new version.
+    fn end_round(&mut self, now: Moment, moved: bool) {
+        let (Pull::Asked { round, .. } | Pull::Applying { round }) = self.pull else { return };
+        self.pull = Pull::Resting;
+        if !self.is_synced() {
+            return;
+        }
+        self.backoff.reset();
+        self.failed_in_round = 0;
+        if round == 1 || moved { self.ask(now, round + 1) } else { self.rest(now) }
+    }
+
+    fn rest(&mut self, now: Moment) {
+        self.pull = Pull::Resting;
+        if std::mem::take(&mut self.again) && self.notified > self.version && self.is_synced() {
+            self.ask(now, 1);
+        }
+    }
+
+    fn fall_back(&mut self, fall: bool) {
+        if self.fallen != fall {
+            self.fallen = fall;
+            self.effects.push_back(Effect::Fallback(fall));
+        }
+    }
+
+    fn give_up(&mut self, now: Moment, reason: Reason) {
+        self.effects.push_back(Effect::HangUp(reason.clone()));
+        if matches!(reason, Reason::PeerRefused(_) | Reason::PeerNoHello) {
+            self.refusals = self.refusals.saturating_add(1);
+        }
+        if matches!(self.pull, Pull::Asked { .. }) {
+            self.pull = Pull::Resting;
+        }
+        let failed = self.control_plane;
+        let control_planes = self.settings.control_planes.max(1);
+        self.control_plane = (failed + 1) % control_planes;
+        self.failed_in_round += 1;
+        let retry_in = if self.failed_in_round < control_planes {
+            self.backoff.next_address()
+        } else {
+            self.failed_in_round = 0;
+            self.backoff.next_round()
+        };
+        self.state = State::Waiting { until: now + retry_in };
+        self.effects.push_back(Effect::Report(Report::Disconnected { control_plane: failed, reason, retry_in }));
+        if self.refusals >= REFUSALS_BEFORE_FALLBACK {
+            self.fall_back(true);
+        }
+    }
+
+    fn stop(&mut self) {
+        if matches!(self.state, State::Dialing { .. } | State::Greeting { .. } | State::Live { .. }) {
+            self.effects.push_back(Effect::HangUp(Reason::Stopped));
+        }
+        self.state = State::Closed;
+        self.pull = Pull::Resting;
+    }
+}

@@ -1,0 +1,286 @@
+//! The data plane's side by itself.
+
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+const SECOND: Duration = Duration::from_secs(1);
+const LIMIT: usize = 1 << 20;
+
+fn link(control_planes: usize) -> DpLink {
+    let hello = Hello { capabilities: vec![sync::CAPABILITY.to_owned()], ..Hello::default() };
+    let mut link = DpLink::new(Settings { control_planes, hello, version: 0, limit: LIMIT, seed: 7 });
+    link.handle_command(Duration::ZERO, Command::Start);
+    assert_eq!(effects(&mut link), [Effect::Dial { control_plane: 0 }]);
+    link
+}
+
+fn effects(link: &mut DpLink) -> Vec<Effect> {
+    assert_eq!(link.broken_invariant(), None);
+    std::iter::from_fn(|| link.poll_effect()).collect()
+}
+
+fn welcome(capabilities: &[&str]) -> Frame {
+    Welcome { capabilities: capabilities.iter().map(|name| (*name).to_owned()).collect() }.encode()
+}
+
+/// A live link that has asked for the changes since 0 under id 0.
+fn live() -> DpLink {
+    let mut link = link(1);
+    link.handle_opened(Duration::ZERO, 0);
+    assert!(matches!(effects(&mut link).as_slice(), [Effect::Send(_)]));
+    link.handle_frame(Duration::ZERO, welcome(&[sync::CAPABILITY]));
+    assert_eq!(pulls(&effects(&mut link)), [(0, 0)]);
+    link
+}
+
+/// Id and version of each pull sent.
+fn pulls(effects: &[Effect]) -> Vec<(u64, i64)> {
+    let calls = effects.iter().filter_map(|effect| match effect {
+        Effect::Send(frame @ Frame::Binary(_)) => match Message::decode(frame, LIMIT) {
+            Ok(Message::Call { id, params, .. }) => {
+                Some((id.unwrap().as_u64().unwrap(), sync::pulled_version(&params).unwrap()))
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    calls.collect()
+}
+
+fn answer(id: u64, versions: &[u64], wipe: bool) -> Frame {
+    let rows: Vec<Value> =
+        versions.iter().map(|version| json!({"type": "services", "entity": {"id": "a"}, "version": version})).collect();
+    rpc::answer(&json!(id), &json!({"default": {"deltas": rows, "wipe": wipe}}).to_string()).unwrap()
+}
+
+fn notify(id: u64, version: u64) -> Frame {
+    rpc::call(id, sync::NOTIFY, &sync::notify_params(version)).unwrap()
+}
+
+fn applied(link: &mut DpLink, now: Moment, version: u64) -> Vec<Effect> {
+    link.handle_command(now, Command::Applied(Outcome::Applied(version)));
+    effects(link)
+}
+
+/// A live link at rest with version 5.
+fn at_rest() -> DpLink {
+    let mut link = live();
+    link.handle_frame(SECOND, answer(0, &[5], true));
+    assert!(matches!(effects(&mut link).as_slice(), [Effect::Apply { base: 0, .. }]));
+    assert_eq!(pulls(&applied(&mut link, SECOND, 5)), [(1, 5)]);
+    link.handle_frame(SECOND, answer(1, &[], false));
+    assert_eq!(effects(&mut link), []);
+    link
+}
+
+#[test]
+fn joining_pulls_applies_and_tells_the_version_in_a_second_round() {
+    let link = at_rest();
+    assert_eq!(link.version(), 5);
+    assert!(link.is_synced());
+}
+
+#[test]
+fn a_newer_version_is_pulled_and_an_older_one_only_acknowledged() {
+    let mut link = at_rest();
+    for (version, pulled) in [(4, vec![]), (5, vec![]), (6, vec![(2, 5)])] {
+        link.handle_frame(SECOND * 2, notify(9, version));
+        let done = effects(&mut link);
+        let Some(Effect::Send(frame)) = done.first() else { panic!("no answer for {version}") };
+        let acknowledged = Message::Answer { id: Some(9), outcome: Ok(json!(true)) };
+        assert_eq!(Message::decode(frame, LIMIT).unwrap(), acknowledged);
+        assert_eq!(pulls(&done[1..]), pulled, "{version}");
+    }
+}
+
+#[test]
+fn calls_that_make_no_sense_are_answered_with_errors() {
+    let mut link = at_rest();
+    let ask = |link: &mut DpLink, method: &str, params: Value| {
+        link.handle_frame(SECOND, rpc::call(3, method, &params).unwrap());
+        match Message::decode(
+            &match &effects(link)[..] {
+                [Effect::Send(frame)] => frame.clone(),
+                other => panic!("{other:?}"),
+            },
+            LIMIT,
+        ) {
+            Ok(Message::Answer { outcome: Err(error), .. }) => error,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ask(&mut link, sync::NOTIFY, json!({})).message, "default namespace does not exist inside params");
+    assert_eq!(ask(&mut link, sync::NOTIFY, json!({"default": {}})).message, "'new_version' key does not exist");
+    assert_eq!(ask(&mut link, "kong.x.y", json!({})), RpcError::method_not_found());
+}
+
+#[test]
+fn a_version_told_while_a_pull_is_under_way_is_pulled_after_it() {
+    let mut link = at_rest();
+    link.handle_frame(SECOND, notify(0, 6));
+    assert_eq!(pulls(&effects(&mut link)), [(2, 5)]);
+    link.handle_frame(SECOND, answer(2, &[6], false));
+    link.handle_frame(SECOND, notify(1, 7));
+    effects(&mut link);
+    assert_eq!(pulls(&applied(&mut link, SECOND, 6)), [(3, 6)]);
+    link.handle_frame(SECOND, notify(2, 8));
+    link.handle_frame(SECOND, answer(3, &[], false));
+    assert_eq!(pulls(&effects(&mut link)), [(4, 6)], "8 may have come after the answer was made");
+}
+
+#[test]
+fn an_unanswered_pull_is_repeated_once_and_a_late_answer_is_of_use() {
+    let mut link = live();
+    link.handle_timeout(CALL_LIMIT);
+    assert_eq!(pulls(&effects(&mut link)), [(1, 0)]);
+    link.handle_timeout(CALL_LIMIT * 2);
+    assert_eq!(effects(&mut link), [Effect::Report(Report::PullUnanswered)]);
+    link.handle_frame(SECOND * 12, answer(0, &[5], true));
+    assert!(matches!(effects(&mut link).as_slice(), [Effect::Apply { .. }]));
+    link.handle_frame(SECOND * 12, answer(1, &[5], true));
+    assert_eq!(effects(&mut link), [], "one apply at a time");
+    assert_eq!(pulls(&applied(&mut link, SECOND * 13, 5)), [(2, 5)]);
+}
+
+#[test]
+fn refused_rows_end_the_pull_and_everything_is_asked_for_once() {
+    let mut link = at_rest();
+    let mut asked = Vec::new();
+    for number in 1..=3 {
+        // At the last moment of a poll, on a link that is not silent.
+        let now = POLL.1 * number;
+        link.handle_frame(now, Frame::Pong(Bytes::new()));
+        link.handle_timeout(now);
+        let done = effects(&mut link);
+        asked.extend(pulls(&done).into_iter().map(|(_, version)| version));
+        let (id, version) = pulls(&done)[0];
+        link.handle_frame(now, answer(id, &[6], version == 0));
+        assert!(matches!(effects(&mut link).as_slice(), [Effect::Apply { base: 5, .. }]));
+        link.handle_command(now, Command::Applied(Outcome::Refused("bad".to_owned())));
+        let done = effects(&mut link);
+        assert!(pulls(&done).is_empty(), "{done:?}");
+    }
+    assert_eq!(link.version(), 5);
+    assert_eq!(asked, [5, 0, 5]);
+}
+
+#[test]
+fn nonsense_in_an_answer_is_refused_and_keeps_the_link() {
+    let mut link = live();
+    link.handle_frame(SECOND, rpc::answer(&json!(0), "{}").unwrap());
+    let refused = Report::Refused { fault: "the default namespace is missing".to_owned() };
+    assert_eq!(effects(&mut link), [Effect::Report(refused)]);
+    assert!(link.is_synced());
+    link.handle_frame(SECOND, Frame::Text(Bytes::from_static(b"x")));
+    assert!(matches!(effects(&mut link).first(), Some(Effect::HangUp(Reason::PeerMessage(_)))));
+}
+
+#[test]
+fn two_refusals_bring_v1_and_the_capability_ends_it() {
+    let mut link = link(1);
+    let mut now = Duration::ZERO;
+    for round in 1..=3 {
+        link.handle_lost(now, Reason::PeerRefused("404".to_owned()));
+        let fallen = effects(&mut link).contains(&Effect::Fallback(true));
+        assert_eq!((fallen, link.is_fallen_back()), (round == 2, round >= 2));
+        now = link.next_timeout().unwrap();
+        link.handle_timeout(now);
+        effects(&mut link);
+    }
+    link.handle_opened(now, 0);
+    link.handle_frame(now, welcome(&[sync::CAPABILITY]));
+    assert!(effects(&mut link).contains(&Effect::Fallback(false)));
+}
+
+#[test]
+fn a_control_plane_without_the_capability_brings_v1_at_once_and_is_not_pulled() {
+    let mut link = link(1);
+    link.handle_opened(Duration::ZERO, 0);
+    effects(&mut link);
+    link.handle_frame(Duration::ZERO, welcome(&[]));
+    let done = effects(&mut link);
+    assert!(done.contains(&Effect::Fallback(true)) && pulls(&done).is_empty(), "{done:?}");
+    link.handle_frame(SECOND, notify(0, 6));
+    assert!(pulls(&effects(&mut link)).is_empty());
+}
+
+#[test]
+fn a_control_plane_out_of_reach_does_not_bring_v1() {
+    let mut link = link(2);
+    for _ in 0..20 {
+        let now = link.next_timeout().unwrap();
+        link.handle_timeout(now);
+        link.handle_lost(now, Reason::PeerLost("refused".to_owned()));
+        assert!(!link.is_fallen_back());
+    }
+}
+
+#[test]
+fn an_apply_outlives_its_link() {
+    let mut link = live();
+    link.handle_frame(SECOND, answer(0, &[5], true));
+    link.handle_lost(SECOND, Reason::PeerLost("cut".to_owned()));
+    effects(&mut link);
+    assert!(pulls(&applied(&mut link, SECOND * 2, 5)).is_empty());
+    assert_eq!(link.version(), 5);
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Frame(Frame),
+    Opened(u64),
+    Lost(bool),
+    Applied(Option<u64>),
+    Wait(u64),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        3 => (0_u64..6, proptest::collection::vec(0_u64..9, 0..3), any::<bool>())
+            .prop_map(|(id, versions, wipe)| Act::Frame(answer(id, &versions, wipe))),
+        2 => (0_u64..9).prop_map(|version| Act::Frame(notify(0, version))),
+        2 => any::<bool>().prop_map(|sync| Act::Frame(if sync { welcome(&[sync::CAPABILITY]) } else { welcome(&[]) })),
+        1 => proptest::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| Act::Frame(Frame::Binary(Bytes::from(bytes)))),
+        1 => Just(Act::Frame(Frame::Close)),
+        1 => Just(Act::Frame(Frame::Ping(Bytes::new()))),
+        3 => (0_u64..9).prop_map(Act::Opened),
+        1 => any::<bool>().prop_map(Act::Lost),
+        3 => proptest::option::of(0_u64..9).prop_map(Act::Applied),
+        3 => (0_u64..40_000).prop_map(Act::Wait),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_row_of_inputs_breaks_an_invariant(acts in proptest::collection::vec(act(), 0..80)) {
+        let mut link = link(2);
+        let mut now = Duration::ZERO;
+        let mut applying = 0;
+        for act in acts {
+            match act {
+                Act::Frame(frame) => link.handle_frame(now, frame),
+                Act::Opened(version) => link.handle_opened(now, version),
+                Act::Lost(true) => link.handle_lost(now, Reason::PeerRefused("404".to_owned())),
+                Act::Lost(false) => link.handle_lost(now, Reason::PeerLost("cut".to_owned())),
+                Act::Applied(outcome) => {
+                    applying = 0;
+                    let refused = || Outcome::Refused("bad".to_owned());
+                    link.handle_command(now, Command::Applied(outcome.map_or_else(refused, Outcome::Applied)));
+                }
+                Act::Wait(millis) => {
+                    now += Duration::from_millis(millis);
+                    while let Some(at) = link.next_timeout().filter(|at| *at <= now) {
+                        link.handle_timeout(at);
+                        prop_assert_eq!(link.broken_invariant(), None);
+                    }
+                }
+            }
+            prop_assert_eq!(link.broken_invariant(), None);
+            while let Some(effect) = link.poll_effect() {
+                applying += u32::from(matches!(effect, Effect::Apply { .. }));
+            }
+            prop_assert!(applying <= 1, "two applies at once");
+        }
+    }
+}

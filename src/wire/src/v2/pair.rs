@@ -1,0 +1,345 @@
+//! Both machines joined by a network that exists only in memory, on a clock that only moves when told to.
+
+use super::cp_link::{self, CpLink};
+use super::dp_link::{self, DpLink, Outcome, Settings};
+use super::{Deltas, Hello, sync};
+use crate::{Frame, Moment};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+mod tests;
+
+const LIMIT: usize = 1 << 20;
+
+/// One direction of a connection: frames with the moment of their arrival; None is the end of the connection.
+type Pipe = VecDeque<(Moment, Option<Frame>)>;
+
+/// A moment and what happens then.
+type Due = (Moment, fn(&mut Pair));
+
+/// A configuration: rows by id.
+type Rows = BTreeMap<u64, u64>;
+
+/// What happened, in numbers.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    dials: u32,
+    connects: u32,
+    pulls: u32,
+    notifications: u32,
+    fulls: u32,
+    applies: u32,
+}
+
+/// The control plane's store: every version changes one row.
+#[derive(Debug, Default)]
+struct Store {
+    rows: Rows,
+    /// Row and value of each version since `oldest`; None is a deletion.
+    log: Vec<(u64, Option<u64>)>,
+    oldest: u64,
+}
+
+impl Store {
+    fn version(&self) -> u64 {
+        self.oldest + self.log.len() as u64
+    }
+
+    fn change(&mut self, row: u64, value: Option<u64>) {
+        match value {
+            Some(value) => _ = self.rows.insert(row, value),
+            None => _ = self.rows.remove(&row),
+        }
+        self.log.push((row, value));
+    }
+
+    /// The log no longer leads on from before.
+    fn forget(&mut self) {
+        self.oldest = self.version();
+        self.log.clear();
+    }
+
+    fn answer(&self, version: i64) -> (bool, String) {
+        let latest = self.version();
+        let row = |row: u64, value: Option<u64>, version: u64| {
+            let entity = value.map(|value| json!({"id": row, "value": value}));
+            json!({"type": "rows", "pk": {"id": row}, "entity": entity, "version": version, "ws_id": "w"})
+        };
+        let since = u64::try_from(version).ok().filter(|since| *since > 0 && (self.oldest..=latest).contains(since));
+        let deltas: Vec<Value> = match since {
+            Some(since) => {
+                let missing = self.log.iter().zip(self.oldest + 1..).filter(|(_, version)| *version > since);
+                missing.map(|((id, value), version)| row(*id, *value, version)).collect()
+            }
+            None => self.rows.iter().map(|(id, value)| row(*id, Some(*value), latest)).collect(),
+        };
+        (since.is_none(), json!({"default": {"deltas": deltas, "wipe": since.is_none()}}).to_string())
+    }
+}
+
+/// A control plane and a data plane with a network between them.
+struct Pair {
+    seed: u64,
+    now: Moment,
+    latency: Duration,
+    apply_time: Duration,
+    dp: DpLink,
+    cp: Option<CpLink>,
+    to_dp: Pipe,
+    to_cp: Pipe,
+    control_plane_up: bool,
+    /// The connection exists for its ends but carries nothing.
+    vanished: bool,
+    stalled_until: Moment,
+    dialing: Option<Moment>,
+    applying: Option<(Moment, Deltas, u64)>,
+    store: Store,
+    /// What the data plane has.
+    rows: Rows,
+    /// The version the control plane knows the data plane has.
+    seen: Option<i64>,
+    tally: Tally,
+}
+
+impl Pair {
+    fn new(seed: u64) -> Self {
+        let hello =
+            Hello { capabilities: vec![sync::CAPABILITY.to_owned()], version: "3.9.1".to_owned(), ..Hello::default() };
+        let mut pair = Self {
+            seed,
+            now: Duration::ZERO,
+            latency: Duration::from_millis(20),
+            apply_time: Duration::from_millis(300),
+            dp: DpLink::new(Settings { control_planes: 1, hello, version: 0, limit: LIMIT, seed }),
+            cp: None,
+            to_dp: Pipe::new(),
+            to_cp: Pipe::new(),
+            control_plane_up: true,
+            vanished: false,
+            stalled_until: Duration::ZERO,
+            dialing: None,
+            applying: None,
+            store: Store::default(),
+            rows: Rows::new(),
+            seen: None,
+            tally: Tally::default(),
+        };
+        pair.store.change(0, Some(0));
+        pair.dp.handle_command(pair.now, dp_link::Command::Start);
+        pair.run_effects();
+        pair
+    }
+
+    fn change(&mut self, row: u64, value: Option<u64>) {
+        self.store.change(row, value);
+        if let Some(cp) = &mut self.cp {
+            cp.handle_command(self.now, cp_link::Command::NewVersion(self.store.version()));
+        }
+        self.run_effects();
+    }
+
+    /// Breaks the connection for both ends at once.
+    fn cut(&mut self) {
+        self.forget_connection();
+        self.cp = None;
+        self.dp.handle_lost(self.now, dp_link::Reason::PeerLost("cut".to_owned()));
+        self.run_effects();
+    }
+
+    /// Nothing arrives any more and nobody is told.
+    fn vanish(&mut self) {
+        self.to_dp.clear();
+        self.to_cp.clear();
+        self.vanished = true;
+    }
+
+    /// The network holds everything back for a while.
+    fn stall(&mut self, time: Duration) {
+        self.stalled_until = self.now + time;
+        for (at, _) in self.to_dp.iter_mut().chain(&mut self.to_cp) {
+            *at = (*at).max(self.stalled_until);
+        }
+    }
+
+    fn set_control_plane(&mut self, up: bool) {
+        self.control_plane_up = up;
+        if !up {
+            self.cut();
+        }
+    }
+
+    /// Lets time pass.
+    fn run(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some((at, due)) = self.next_due().filter(|(at, _)| *at <= until) {
+            self.now = self.now.max(at);
+            due(self);
+            self.run_effects();
+        }
+        self.now = until;
+    }
+
+    /// What the network or one end does next.
+    fn next_due(&self) -> Option<Due> {
+        let dues: [Option<Due>; 6] = [
+            self.to_dp.front().map(|(at, _)| (*at, Self::arrive_at_dp as fn(&mut Pair))),
+            self.to_cp.front().map(|(at, _)| (*at, Self::arrive_at_cp as fn(&mut Pair))),
+            self.dialing.map(|at| (at, Self::dialed as fn(&mut Pair))),
+            self.applying.as_ref().map(|(at, _, _)| (*at, Self::applied as fn(&mut Pair))),
+            self.dp.next_timeout().map(|at| (at, (|pair| pair.dp.handle_timeout(pair.now)) as fn(&mut Pair))),
+            self.cp.as_ref().and_then(CpLink::next_timeout).map(|at| (at, Self::cp_timeout as fn(&mut Pair))),
+        ];
+        dues.into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn cp_timeout(&mut self) {
+        if let Some(cp) = &mut self.cp {
+            cp.handle_timeout(self.now);
+        }
+    }
+
+    fn arrive_at_dp(&mut self) {
+        match self.to_dp.pop_front() {
+            Some((_, Some(frame))) => self.dp.handle_frame(self.now, frame),
+            _ => self.dp.handle_lost(self.now, dp_link::Reason::PeerLost("end".to_owned())),
+        }
+    }
+
+    fn arrive_at_cp(&mut self) {
+        let frame = self.to_cp.pop_front().and_then(|(_, frame)| frame);
+        let Some(cp) = &mut self.cp else { return };
+        match frame {
+            Some(frame) => cp.handle_frame(self.now, frame),
+            None => cp.handle_lost(cp_link::Reason::PeerLost("end".to_owned())),
+        }
+    }
+
+    fn dialed(&mut self) {
+        self.dialing = None;
+        if self.control_plane_up {
+            self.forget_connection();
+            let settings = cp_link::Settings { version: self.store.version(), sync: true, limit: LIMIT };
+            self.cp = Some(CpLink::new(self.now, settings));
+            self.tally.connects += 1;
+            let version = self.dp.version();
+            self.dp.handle_opened(self.now, version);
+        } else {
+            self.dp.handle_lost(self.now, dp_link::Reason::PeerLost("refused".to_owned()));
+        }
+    }
+
+    fn applied(&mut self) {
+        let Some((_, deltas, base)) = self.applying.take() else { return };
+        assert_eq!(base, self.dp.version(), "seed {}", self.seed);
+        let version = deltas.version().unwrap();
+        if deltas.wipe {
+            self.rows.clear();
+            self.tally.fulls += 1;
+        }
+        for delta in deltas.deltas {
+            let id = delta.pk["id"].as_u64().unwrap();
+            match delta.entity {
+                Some(row) => _ = self.rows.insert(id, row["value"].as_u64().unwrap()),
+                None => _ = self.rows.remove(&id),
+            }
+        }
+        self.dp.handle_command(self.now, dp_link::Command::Applied(Outcome::Applied(version)));
+    }
+
+    fn run_effects(&mut self) {
+        loop {
+            if let Some(effect) = self.dp.poll_effect() {
+                self.dp_effect(effect);
+            } else if let Some(effect) = self.cp.as_mut().and_then(CpLink::poll_effect) {
+                self.cp_effect(effect);
+            } else {
+                break;
+            }
+        }
+        let broken = self.dp.broken_invariant().or(self.cp.as_ref().and_then(CpLink::broken_invariant));
+        assert_eq!(broken, None, "seed {}, at {:?}", self.seed, self.now);
+    }
+
+    fn dp_effect(&mut self, effect: dp_link::Effect) {
+        match effect {
+            dp_link::Effect::Dial { .. } => {
+                self.tally.dials += 1;
+                self.dialing = Some(self.now + self.latency * 3);
+            }
+            dp_link::Effect::Send(frame) => self.send_to_cp(Some(frame)),
+            dp_link::Effect::Apply { deltas, base } => {
+                assert!(self.applying.is_none(), "two applies at once, seed {}", self.seed);
+                self.tally.applies += 1;
+                self.applying = Some((self.now + self.apply_time, deltas, base));
+            }
+            dp_link::Effect::HangUp(_) => {
+                self.dialing = None;
+                self.to_dp.clear();
+                self.send_to_cp(Some(Frame::Close));
+            }
+            dp_link::Effect::Report(dp_link::Report::Refused { fault }) => panic!("{fault}, seed {}", self.seed),
+            dp_link::Effect::Report(_) | dp_link::Effect::Fallback(_) => {}
+        }
+    }
+
+    fn cp_effect(&mut self, effect: cp_link::Effect) {
+        match effect {
+            cp_link::Effect::Send(frame) => {
+                self.tally.notifications += u32::from(notifies(&frame));
+                self.send_to_dp(Some(frame));
+            }
+            cp_link::Effect::Pull { id, version } => {
+                self.tally.pulls += 1;
+                let outcome = Ok(self.store.answer(version).1.into());
+                if let Some(cp) = &mut self.cp {
+                    cp.handle_command(self.now, cp_link::Command::Answer { id, outcome });
+                }
+            }
+            cp_link::Effect::Record { version } => self.seen = Some(version),
+            cp_link::Effect::HangUp(_) => {
+                self.send_to_dp(Some(Frame::Close));
+                self.send_to_dp(None);
+                self.to_cp.clear();
+                self.cp = None;
+            }
+            cp_link::Effect::Joined(_) | cp_link::Effect::Report(_) => {}
+        }
+    }
+
+    fn send_to_dp(&mut self, frame: Option<Frame>) {
+        let at = self.arrival(self.to_dp.back());
+        if !self.vanished {
+            self.to_dp.push_back((at, frame));
+        }
+    }
+
+    fn send_to_cp(&mut self, frame: Option<Frame>) {
+        let at = self.arrival(self.to_cp.back());
+        if !self.vanished {
+            self.to_cp.push_back((at, frame));
+        }
+    }
+
+    /// In order, so nothing arrives before what was sent earlier.
+    fn arrival(&self, last: Option<&(Moment, Option<Frame>)>) -> Moment {
+        let at = self.stalled_until.max(self.now + self.latency);
+        last.map_or(at, |(last, _)| at.max(*last))
+    }
+
+    fn forget_connection(&mut self) {
+        self.to_dp.clear();
+        self.to_cp.clear();
+        self.vanished = false;
+    }
+
+    /// The data plane has what the store has, and the control plane knows it.
+    fn is_in_sync(&self) -> bool {
+        let newest = self.store.version();
+        self.rows == self.store.rows && self.dp.version() == newest && self.seen == Some(newest as i64)
+    }
+}
+
+fn notifies(frame: &Frame) -> bool {
+    matches!(super::Message::decode(frame, LIMIT), Ok(super::Message::Call { method, .. }) if method == sync::NOTIFY)
+}

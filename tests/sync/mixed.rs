@@ -1,0 +1,53 @@
+//! Nodes of both protocols.
+
+use super::{Fleet, GWCTL, answer, v2};
+use gwctl_testkit::{Cluster, Upstream, get, post, wait_until};
+use serde_json::json;
+
+#[test]
+fn nodes_of_both_protocols_are_served_by_one_control_plane() {
+    let mut fleet = Fleet::start(1);
+    let old = fleet.cluster.start(&fleet.cluster.options("old", "data_plane"));
+    fleet.dps.push(old);
+    fleet.route("/both");
+    fleet.serves("/both", 200);
+    wait_until("both to be shown with their protocol", || {
+        let shown = get(fleet.cp.admin(), "/gwctl/fleet").json();
+        let mut seen: Vec<_> = shown["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| {
+                (item["protocol"].as_str().unwrap_or_default().to_owned(), item["applied_version"] == shown["version"])
+            })
+            .collect();
+        seen.sort();
+        seen == [("v1".to_owned(), true), ("v2".to_owned(), true)]
+    });
+}
+
+#[test]
+fn a_data_plane_whose_control_plane_offers_no_v2_is_configured_by_v1_and_returns() {
+    let cluster = Cluster::new(GWCTL);
+    let options = cluster.options("cp", "control_plane");
+    let mut cp = cluster.start(&options);
+    let dp = cluster.start(&v2(cluster.options("dp", "data_plane")));
+    let upstream = Upstream::start();
+    let service = json!({"name": "echo", "host": "127.0.0.1", "port": upstream.port});
+    assert_eq!(post(cp.admin(), "/services", &service).status, 201);
+    assert_eq!(post(cp.admin(), "/services/echo/routes", &json!({"paths": ["/x"]})).status, 201);
+    wait_until("the route to arrive by v1", || answer(&dp, "/x").status == 200);
+    let protocol = |cp: &gwctl_testkit::Node| get(cp.admin(), "/gwctl/fleet").json()["items"][0]["protocol"].clone();
+    assert_eq!(protocol(&cp), json!("v1"));
+
+    assert!(cp.stop().success());
+    let cp = cluster.start(&v2(options));
+    assert_eq!(post(cp.admin(), "/services/echo/routes", &json!({"paths": ["/y"]})).status, 201);
+    wait_until("the next route to arrive", || answer(&dp, "/y").status == 200);
+    wait_until("the data plane to return to v2", || protocol(&cp) == json!("v2"));
+    let version = get(cp.admin(), "/gwctl/fleet").json()["version"].as_u64().unwrap();
+    wait_until("it to have the version", || {
+        get(dp.status(), "/status").json()["configuration_hash"] == json!(format!("{version:032}"))
+    });
+    assert_eq!(answer(&dp, "/x").status, 200);
+}
