@@ -100,3 +100,17 @@ fn no_request_fails_while_a_hundred_changes_go_through_under_load() {
     );
     assert!(sent.load(Ordering::Relaxed) > 100, "the load was no load");
 }
+
+#[test]
+fn a_closed_terminal_and_a_log_rotation_do_not_end_a_node() {
+    let fleet = Fleet::start(1);
+    fleet.route("/x");
+    fleet.serves("/x", 200);
+    for name in ["HUP", "USR1", "USR2"] {
+        let sent =
+            std::process::Command::new("kill").args([format!("-{name}"), fleet.dps[0].id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        wait_until("the signal to be logged", || fleet.dps[0].log().contains(&format!("SIG{name}")));
+    }
+    assert_eq!(answer(&fleet.dps[0], "/x").status, 200);
+}

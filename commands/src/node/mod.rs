@@ -88,7 +88,7 @@ async fn run(node: Node, until_stdin_ends: bool) -> Result<ExitCode, Failure> {
         Role::DataPlane => serving::start_data_plane(node, &mut tasks).await?,
         Role::ControlPlane | Role::Traditional => standalone::start(node, &mut tasks).await?,
     };
-    tracing::info!("ready");
+    tracing::info!("started; GET /status/ready on the status listener tells when it is ready");
     tokio::select! {
         () = ended => {}
         () = stdin_ended(), if until_stdin_ends => tracing::info!("standard input ended, stopping"),
@@ -129,12 +129,16 @@ pub(crate) async fn stdin_ended() {
     let _ = end.await;
 }
 
-/// Waits for a signal that ends the node. A second one ends the process at once.
+/// A repeated signal within this time is one wish: process groups and supervisors send it twice.
+const ONE_WISH: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Waits for a signal that ends the node. A later one ends the process at once.
 fn signals() -> Result<impl Future<Output = ()>, Failure> {
     let failed = |error: std::io::Error| Failure::because("cannot listen for signals", &error);
     let mut term = signal(SignalKind::terminate()).map_err(failed)?;
     let mut quit = signal(SignalKind::quit()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    outlive_signals().map_err(failed)?;
     let mut next = async move || {
         tokio::select! {
             _ = term.recv() => "SIGTERM",
@@ -145,10 +149,34 @@ fn signals() -> Result<impl Future<Output = ()>, Failure> {
     Ok(async move {
         let name = next().await;
         tracing::info!(signal = name, "stopping");
+        let first = std::time::Instant::now();
         tokio::spawn(async move {
-            next().await;
-            tracing::warn!("second signal, ending at once");
-            std::process::exit(130);
+            loop {
+                next().await;
+                if first.elapsed() > ONE_WISH {
+                    tracing::warn!("second signal, ending at once");
+                    std::process::exit(130);
+                }
+            }
         });
     })
+}
+
+/// Signals that mean something to nginx and would end a process that does not know them: a closed terminal and a log
+/// rotation must not stop a gateway.
+fn outlive_signals() -> std::io::Result<()> {
+    let kinds = [
+        ("SIGHUP", SignalKind::hangup()),
+        ("SIGUSR1", SignalKind::user_defined1()),
+        ("SIGUSR2", SignalKind::user_defined2()),
+    ];
+    for (name, kind) in kinds {
+        let mut received = signal(kind)?;
+        tokio::spawn(async move {
+            while received.recv().await.is_some() {
+                tracing::warn!(signal = name, "signal has no effect: restart the node to read its settings again");
+            }
+        });
+    }
+    Ok(())
 }

@@ -112,9 +112,14 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         upstream_keepalive_max_requests: u32::try_from(conf.upstream_keepalive.max_requests).unwrap_or(0),
         upstream_keepalive_idle_timeout: conf.upstream_keepalive.idle_timeout,
         shutdown_timeout: conf.shutdown_grace,
+        access_log: !matches!(conf.logs.proxy_access.as_str(), "" | "off" | "/dev/null" | DEFAULT_ACCESS_LOG),
         ..ProxyOptions::default()
     }
 }
+
+/// Kong's default of `proxy_access_log`, a file below the prefix. Here it means none: a line for each request is only
+/// written when asked for, and goes to the log of the node.
+const DEFAULT_ACCESS_LOG: &str = "logs/access.log";
 
 /// The flavor of routes.
 pub(crate) fn router_flavor(conf: &NodeConf) -> gwctl_router::Flavor {

@@ -9,7 +9,7 @@ use crate::session::{self, Shared};
 use crate::sync_session;
 use gwctl_certs::{Answer, Peers};
 use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
-use gwctl_link::{Accepted, accept};
+use gwctl_link::{Accepted, LinkError, accept};
 use gwctl_store::unix_millis;
 use gwctl_wire::v2::SUBPROTOCOL;
 use std::net::SocketAddr;
@@ -66,7 +66,15 @@ async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr) 
     let accepted = match accept(tcp, &listener.acceptor).await {
         Ok(accepted) => accepted,
         Err(error) => {
-            tracing::info!(%address, %error, "connection to the cluster listener failed");
+            match error {
+                LinkError::Tls(error) if error.to_string().contains("alert") => tracing::warn!(
+                    %address,
+                    why = %error,
+                    "data plane refused the control plane's certificate: both must use the same cluster_cert, or \
+                     cluster_mtls = pki with certificates of one authority"
+                ),
+                error => tracing::info!(%address, %error, "connection to the cluster listener failed"),
+            }
             return;
         }
     };

@@ -189,18 +189,38 @@ impl Driver {
                 self.options.connected.store(true, Ordering::Relaxed);
                 tracing::info!(address = address(control_plane), "connected to control plane");
             }
-            Report::Disconnected { control_plane, reason, retry_in } => tracing::warn!(
-                address = address(control_plane),
-                %reason,
-                retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX),
-                "no connection to control plane, serving the configuration at hand"
-            ),
+            Report::Disconnected { control_plane, reason, retry_in } => {
+                let meanwhile = match self.link.hash().is_zero() {
+                    true => "there is no configuration yet, requests are answered 404",
+                    false => "serving the configuration at hand",
+                };
+                tracing::warn!(
+                    address = address(control_plane),
+                    reason = %reason.to_string() + certificate_hint(reason),
+                    retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX),
+                    "no connection to control plane: {meanwhile}"
+                );
+            }
             Report::Applied { hash } => tracing::info!(%hash, "configuration in force"),
             Report::Refused { fault } => {
                 tracing::error!(fault, "configuration refused, the one before stays in force");
             }
             Report::Ignored { kind } => tracing::info!(kind, "frame of the control plane ignored"),
         }
+    }
+}
+
+/// What a certificate that is not accepted usually means.
+fn certificate_hint(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::PeerLost(words) if words.contains("invalid peer certificate") => {
+            " (the control plane presents another certificate than cluster_cert, or one that cluster_ca_cert did not \
+             issue; cluster_mtls must be the same on both)"
+        }
+        Reason::PeerLost(words) if words.contains("InvalidContentType") => {
+            " (this port does not speak TLS; the cluster listener is usually port 8005)"
+        }
+        _ => "",
     }
 }
 

@@ -49,9 +49,12 @@ impl<S: AsyncRead> FrameReader<S> {
                     Opcode::Close => Frame::Close,
                 }));
             }
-            match self.io.read(&mut self.chunk).await? {
-                0 => return Ok(None),
-                length => self.reader.push(&self.chunk[..length]),
+            match self.io.read(&mut self.chunk).await {
+                Ok(0) => return Ok(None),
+                Ok(length) => self.reader.push(&self.chunk[..length]),
+                // A peer that was killed says no TLS farewell; frames are whole or not at all, so nothing is cut off unseen.
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+                Err(error) => return Err(error.into()),
             }
         }
     }

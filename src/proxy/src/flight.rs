@@ -112,7 +112,8 @@ fn log_access(context: &Context) {
         target: "access",
         client = %context.client.ip,
         method = %context.request.method,
-        uri = %context.request.uri,
+        // Without the query, which may carry keys.
+        path = context.request.uri.path(),
         status,
         size = context.response_size,
         millis = context.times.ended.map(|time| time.as_millis() as u64),
