@@ -83,7 +83,11 @@ fn data_planes_report_the_hash_they_serve_and_the_control_plane_shows_it() {
         let shown = fleet.fleet();
         let hash = &shown["config_hash"];
         let rows = fleet.rows();
-        hash.is_string() && rows.len() == 2 && rows.iter().all(|row| row["config_hash"] == *hash)
+        let current = |item: &Value| item["applied_version"] == shown["version"];
+        hash.is_string()
+            && rows.len() == 2
+            && rows.iter().all(|row| row["config_hash"] == *hash)
+            && shown["items"].as_array().unwrap().iter().all(current)
     });
     for row in fleet.rows() {
         assert_eq!(row["sync_status"], "normal");
@@ -92,7 +96,7 @@ fn data_planes_report_the_hash_they_serve_and_the_control_plane_shows_it() {
     }
     let shown = fleet.fleet();
     for item in shown["items"].as_array().unwrap() {
-        assert_eq!((&item["connected"], &item["applied_version"]), (&json!(true), &shown["version"]));
+        assert_eq!(item["connected"], json!(true));
     }
     let status = get(fleet.dps[0].status(), "/status").json();
     assert_eq!(status["configuration_hash"], shown["config_hash"]);

@@ -111,6 +111,8 @@ fn changes_arrive_one_by_one_and_cascades_with_them() {
     let gone = get(fleet.cp.admin(), &format!("/plugins/{}", plugin["id"].as_str().unwrap()));
     assert_eq!(gone.status, 404, "the plugin went with its route");
     fleet.in_sync();
+    let payloads = fleet.cp.log().matches("configuration ready for data planes").count();
+    assert_eq!(payloads, 1, "the one of the start: nobody is sent whole configurations\n{}", fleet.cp.log());
     for dp in &fleet.dps {
         let (changes, anew) = applied(&dp.log());
         assert!(changes >= 4 && anew == 1, "{changes} changes, {anew} times everything:\n{}", dp.log());

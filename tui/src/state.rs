@@ -81,8 +81,12 @@ pub fn silence(member: &FleetMember, fleet: &Fleet) -> u64 {
     fleet.now_millis.saturating_sub(member.last_seen_millis)
 }
 
-/// Whether it has the configuration in force; None while one of the two hashes is unknown.
+/// Whether it has the configuration in force; None while one of the two hashes is unknown. A node with protocol v2
+/// reports its version in place of a hash.
 pub fn same_hash(member: &FleetMember, fleet: &Fleet) -> Option<bool> {
+    if member.protocol.as_deref() == Some("v2") {
+        return versions_behind(member, fleet).map(|behind| behind == 0);
+    }
     Some(member.config_hash.as_ref()? == fleet.config_hash.as_ref()?)
 }
 
@@ -127,6 +131,19 @@ mod tests {
             last_seen_millis: 1_000_000 - seconds_ago * 1000,
             ..FleetMember::default()
         }
+    }
+
+    #[test]
+    fn a_node_that_reports_versions_is_judged_by_them() {
+        let fleet = Fleet { version: 7, config_hash: Some("f".into()), ..Fleet::default() };
+        let member = |applied| FleetMember {
+            protocol: Some("v2".into()),
+            config_hash: Some("00000000000000000000000000000007".into()),
+            applied_version: Some(applied),
+            ..FleetMember::default()
+        };
+        assert_eq!(same_hash(&member(7), &fleet), Some(true));
+        assert_eq!(same_hash(&member(6), &fleet), Some(false));
     }
 
     #[test]

@@ -73,6 +73,10 @@ struct Made {
 struct State {
     members: BTreeMap<String, Member>,
     made: VecDeque<Made>,
+    /// There is a newer configuration than the last payload shows; nobody needed one of it.
+    unmade: bool,
+    /// Versions and when they were committed, as far as a data plane with protocol v2 was there to be told.
+    committed: VecDeque<(u64, u64)>,
     dirty: bool,
 }
 
@@ -137,6 +141,7 @@ impl FleetTable {
     /// was is one they have already.
     pub fn payload_made(&self, hash: &ConfigHash, version: u64) {
         let mut state = self.lock();
+        state.unmade = false;
         if let Some(newest) = state.made.back_mut().filter(|newest| newest.hash == *hash) {
             newest.version = version;
             return;
@@ -145,6 +150,22 @@ impl FleetTable {
             state.made.pop_front();
         }
         state.made.push_back(Made { hash: hash.clone(), version, since_millis: unix_millis() });
+    }
+
+    /// There is a new version of which no payload is made.
+    pub fn payload_not_made(&self) {
+        self.lock().unmade = true;
+    }
+
+    /// A version was committed just now; without effect when it has been told already.
+    pub fn committed(&self, version: u64) {
+        let mut state = self.lock();
+        if state.committed.back().is_none_or(|(newest, _)| *newest < version) {
+            if state.committed.len() == REMEMBERED {
+                state.committed.pop_front();
+            }
+            state.committed.push_back((version, unix_millis()));
+        }
     }
 
     /// A connection of this node was accepted.
@@ -238,8 +259,8 @@ impl FleetTable {
         let mut state = self.lock();
         self.purge(&mut state);
         let now_millis = unix_millis();
-        let items = state.members.iter().map(|(id, row)| member(id, row, &state.made, version, now_millis)).collect();
-        let config_hash = state.made.back().map(|made| made.hash.to_string());
+        let items = state.members.iter().map(|(id, row)| member(id, row, &state, version, now_millis)).collect();
+        let config_hash = state.made.back().filter(|_| !state.unmade).map(|made| made.hash.to_string());
         Fleet { kind: Fleet::KIND.to_owned(), version, config_hash, now_millis, items }
     }
 
@@ -276,17 +297,27 @@ fn row(id: &str, member: &Member, now: u64, purge_delay: u64) -> DataPlaneRow {
     }
 }
 
-fn member(id: &str, row: &Member, made: &VecDeque<Made>, version: u64, now_millis: u64) -> FleetMember {
-    let pulled = (row.protocol == "v2").then(|| version_of(&row.config_hash));
-    let position = match pulled {
-        Some(pulled) => made.iter().rposition(|payload| payload.version <= pulled),
-        None => made.iter().rposition(|payload| payload.hash.as_str() == row.config_hash),
-    };
+/// The version a data plane has, and since when the oldest change it lacks has been waiting.
+fn progress(row: &Member, state: &State, version: u64, now_millis: u64) -> (Option<u64>, Option<u64>) {
+    let since = |millis: u64| now_millis.saturating_sub(millis);
+    if row.protocol == "v2" {
+        let pulled = version_of(&row.config_hash);
+        let missing = state.committed.iter().find(|(version, _)| *version > pulled);
+        // Of versions from before this process the moment is not known.
+        let lag = if pulled >= version { Some(0) } else { missing.map(|(_, millis)| since(*millis)) };
+        return (Some(pulled), lag);
+    }
+    let position = state.made.iter().rposition(|payload| payload.hash.as_str() == row.config_hash);
     let first_missing = match position {
-        _ if pulled.is_some_and(|pulled| pulled >= version) => None,
-        Some(position) => made.get(position + 1),
-        None => made.front(),
+        Some(position) => state.made.get(position + 1),
+        None => state.made.front(),
     };
+    let applied = position.and_then(|position| Some(state.made.get(position)?.version));
+    (applied, Some(first_missing.map_or(0, |payload| since(payload.since_millis))))
+}
+
+fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) -> FleetMember {
+    let (applied_version, lag_millis) = progress(row, state, version, now_millis);
     FleetMember {
         id: id.to_owned(),
         name: row.hostname.clone(),
@@ -300,9 +331,9 @@ fn member(id: &str, row: &Member, made: &VecDeque<Made>, version: u64, now_milli
         protocol: Some(row.protocol.clone()),
         last_seen_millis: row.last_seen_millis,
         config_hash: Some(row.config_hash.clone()),
-        applied_version: pulled.or_else(|| position.and_then(|position| Some(made.get(position)?.version))),
+        applied_version,
         target_version: Some(version),
-        lag_millis: Some(first_missing.map_or(0, |payload| now_millis.saturating_sub(payload.since_millis))),
+        lag_millis,
         certificate_expires_at: row.certificate_expires_at,
         ..FleetMember::default()
     }
@@ -369,10 +400,19 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_pulls_has_the_version_it_asks_with() {
+    fn no_hash_is_shown_while_nobody_needs_payloads() {
         let table = table();
         table.payload_made(&ConfigHash::from("one"), 3);
-        table.payload_made(&ConfigHash::from("two"), 5);
+        table.payload_not_made();
+        assert_eq!(table.fleet(4).config_hash, None);
+        table.payload_made(&ConfigHash::from("two"), 4);
+        assert_eq!(table.fleet(4).config_hash.as_deref(), Some("two"));
+    }
+
+    #[test]
+    fn a_node_that_pulls_has_the_version_it_asks_with() {
+        let table = table();
+        table.committed(5);
         table.connected(&Identity { protocol: "v2", certificate_expires_at: Some(9), ..identity("a") });
         assert!(table.rows().is_empty(), "nothing asked for yet");
         table.pulled("a", 4, &["kong.sync.v2".to_owned()]);
@@ -381,6 +421,8 @@ mod tests {
         assert_eq!(row.config_hash, "00000000000000000000000000000004");
         let member = &table.fleet(5).items[0];
         assert_eq!((member.applied_version, member.name.as_str()), (Some(4), "dp"));
+        assert!(member.lag_millis.is_some());
+        assert_eq!(table.fleet(9).items[0].applied_version, Some(4));
         table.pulled("a", 5, &[]);
         let member = &table.fleet(5).items[0];
         assert_eq!((member.applied_version, member.lag_millis), (Some(5), Some(0)));

@@ -113,10 +113,29 @@ impl Maker {
                     () = maker.payloads.wanted.notified(), if cooldown.is_some() => {}
                 }
                 // After a failure the same version is tried again.
-                cooldown.is_none() || versions.changed().await.is_ok()
+                cooldown.is_none() || maker.next_is_needed(&mut versions, previous.as_deref()).await
             };
             if shutdown.until(Phase::Stop, next).await != Some(true) {
                 return;
+            }
+        }
+    }
+
+    /// Waits until there is a new version and somebody who is sent whole configurations. A fleet that is sent changes
+    /// (protocol v2), or an empty one, costs no payload. False when the store is gone.
+    async fn next_is_needed(&self, versions: &mut watch::Receiver<u64>, previous: Option<&Payload>) -> bool {
+        loop {
+            tokio::select! {
+                changed = versions.changed() => match changed {
+                    Err(_) => return false,
+                    Ok(()) if self.payloads.newest.receiver_count() > 0 => return true,
+                    Ok(()) => self.fleet.payload_not_made(),
+                },
+                () = self.payloads.wanted.notified() => {
+                    if previous.is_none_or(|previous| previous.version < self.store.version()) {
+                        return true;
+                    }
+                }
             }
         }
     }

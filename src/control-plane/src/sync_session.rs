@@ -67,6 +67,7 @@ where
             Some((id, outcome)) = answered.recv() => session.command(Command::Answer { id, outcome }),
             Ok(()) = versions.changed() => {
                 let newest = *versions.borrow_and_update();
+                shared.fleet.committed(newest);
                 session.command(Command::NewVersion(newest));
             }
             () = sleep_until(timeout) => session.link.handle_timeout(session.now()),

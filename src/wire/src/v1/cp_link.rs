@@ -435,10 +435,11 @@ impl CpLink {
             self.effects.push_back(Effect::Push);
             return;
         }
+        // The reason comes before the status it explains.
+        self.effects.push_back(Effect::Withhold(verdict));
         if changed && status != SyncStatus::Normal {
             self.record();
         }
-        self.effects.push_back(Effect::Withhold(verdict));
     }
 
     fn hang_up(&mut self, reason: Reason) {

@@ -151,8 +151,8 @@ fn a_node_that_lacks_a_plugin_keeps_its_link_and_is_sent_nothing_until_it_fits()
     let mut link = vetting();
     link.handle_command(START, payload(&["acl", "mine"]));
     let withheld = effects(&mut link);
-    assert_eq!(withheld[0], record(SyncStatus::PluginSetIncompatible, ConfigHash::zero().as_str()));
-    assert!(matches!(withheld[1], Effect::Withhold(Verdict::PluginMissing { .. })));
+    assert!(matches!(withheld[0], Effect::Withhold(Verdict::PluginMissing { .. })));
+    assert_eq!(withheld[1], record(SyncStatus::PluginSetIncompatible, ConfigHash::zero().as_str()));
     link.handle_command(START, payload(&["acl", "mine"]));
     assert!(matches!(effects(&mut link)[..], [Effect::Withhold(_)]), "an unchanged status is not recorded again");
     link.handle_frame(START, ping());
