@@ -1,6 +1,8 @@
 //! The command line as data: the parser, the help, the completions and the man pages all come from here.
 
-use crate::client::args::{ApplyArgs, CertsCommand, DiffArgs, FleetListArgs, GetArgs, TopArgs};
+use crate::client::args::{
+    ApplyArgs, CertsCommand, ConvertArgs, DiffArgs, DumpArgs, FleetListArgs, GetArgs, TopArgs, ValidateArgs,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -11,6 +13,8 @@ Examples:
   gwctl certs init                                    the certificate of a cluster
   gwctl cp start -c kong.conf                         a control plane
   gwctl dp join cp.example:8005 --cluster-cert cluster.crt --cluster-key cluster.key
+  gwctl dump --from http://kong.example:8001 -w kong.yaml
+  gwctl validate -f kong.yaml                         find its mistakes, offline
   gwctl apply -f kong.yaml                            bring the configuration to what the file says
   gwctl top                                           watch the fleet
 
@@ -46,6 +50,12 @@ pub enum Command {
     Apply(ApplyArgs),
     /// Show what `apply` would do.
     Diff(DiffArgs),
+    /// Find the mistakes of declarative files, with line and column.
+    Validate(ValidateArgs),
+    /// Write what is configured as a declarative file.
+    Dump(DumpArgs),
+    /// Turn files of Kong and of decK into each other.
+    Convert(ConvertArgs),
     /// List or show what is configured.
     Get(GetArgs),
     /// Watch the fleet in the terminal.

@@ -31,12 +31,74 @@ fn all_mistakes_of_a_file_are_told_at_once_with_the_names_around_them() {
     let ran = gwctl_with_input(&["diff", "-f", "-", "--addr", &nobody()], file);
     assert_eq!(ran.code, 1, "{}", ran.err);
     for part in [
-        "<stdin>: services[0] \"a\" host: required field missing",
+        "services[0] \"a\" host: required field missing\n  --> <stdin>:3:3\n",
         "services[0] \"a\" port: ",
+        "  --> <stdin>:3:18\n",
         "services[0] \"a\" routes[0] \"r\" paths[0]: ",
     ] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
+}
+
+#[test]
+fn validate_points_at_the_line_and_needs_no_control_plane() {
+    let good = "_format_version: \"3.0\"\nservices:\n- {name: a, host: h}\n";
+    let ran = gwctl_with_input(&["validate", "-f", "-"], good);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "valid: 1 entity\n"), "{}", ran.err);
+    let bad = "_format_version: \"3.0\"\nroutes:\n- name: r\n  paths:\n  - nope\n  service: gone\n";
+    let ran = gwctl_with_input(&["validate", "-f", "-"], bad);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{}", ran.err);
+    assert!(
+        ran.err.contains("2 mistakes") && ran.err.contains("<stdin>:5:5\n   |\n 5 |   - nope\n   |     ^^^^"),
+        "{}",
+        ran.err
+    );
+    let ran = gwctl_with_input(&["validate", "-f", "-", "--partial", "-o", "json"], bad);
+    let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (ran.code, document["valid"].as_bool(), document["items"].as_array().unwrap().len()),
+        (1, Some(false), 1)
+    );
+    assert_eq!(
+        (&document["items"][0]["line"], &document["items"][0]["pointer"]),
+        (&5.into(), &"/routes/0/paths/0".into())
+    );
+}
+
+#[test]
+fn files_of_deck_are_understood_and_what_enterprise_has_is_refused() {
+    let file = "_format_version: \"3.0\"\n_workspace: default\n_info: {defaults: {service: {port: 81}}}\nservices:\n\
+        - {name: a, host: \"${{ env \"DECK_HOST\" }}\", plugins: [{name: rate-limiting, _config: slow}]}\n\
+        _plugin_configs: {slow: {minute: 5, policy: local}}\n";
+    let folder = tempfile::tempdir().unwrap();
+    let name = path(folder.path(), "deck.yaml");
+    fs::write(&name, file).unwrap();
+    let unset = gwctl(&["convert", "-f", &name, "--to", "kong"]);
+    assert!(unset.code == 1 && unset.err.contains("DECK_HOST is not set"), "{}", unset.err);
+    let mut command = super::command(&["convert", "-f", &name, "--to", "kong"]);
+    let ran = super::Ran::of(command.env("DECK_HOST", "h.example").output().unwrap());
+    let expected = "_format_version: '3.0'\nservices:\n- host: h.example\n  name: a\n  plugins:\n  - config:\n      minute: 5\n      \
+        policy: local\n    name: rate-limiting\n  port: 81\n";
+    assert_eq!((ran.code, ran.out.as_str()), (0, expected), "{}", ran.err);
+    let ran =
+        gwctl_with_input(&["validate", "-f", "-"], "_format_version: \"3.0\"\nconsumer_groups:\n- {name: gold}\n");
+    assert!(ran.code == 1 && ran.err.contains("Enterprise") && ran.err.contains("<stdin>:2:1"), "{}", ran.err);
+}
+
+#[test]
+fn a_written_file_is_private_and_not_replaced_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (path(folder.path(), "a.yaml"), path(folder.path(), "b.yaml"));
+    fs::write(&from, "_format_version: \"2.1\"\nconsumers:\n- {username: u, keyauth_credentials: [{key: k}]}\n")
+        .unwrap();
+    let arguments = ["convert", "-f", &from, "--to", "deck", "-w", &to];
+    let ran = gwctl(&arguments);
+    assert!(ran.code == 0 && ran.err.contains("1 secret in clear text"), "{}", ran.err);
+    assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(gwctl(&["validate", "-f", &to]).code, 0);
+    let again = gwctl(&arguments);
+    assert!(again.code == 1 && again.err.contains("--force"), "{}", again.err);
+    assert_eq!(gwctl(&[&arguments[..], &["--force"]].concat()).code, 0);
 }
 
 #[test]

@@ -65,6 +65,42 @@ fn apply_does_what_diff_said_and_nothing_is_left_to_do() {
 }
 
 #[test]
+fn a_dump_applies_without_a_difference_here_and_elsewhere() {
+    let live = Live::start();
+    assert_eq!(live.run(&["apply", "-f", &live.file("kong.yaml", FILE)]).code, 0);
+    for form in [&["--format", "deck"][..], &["-o", "json"], &["--defaults"], &["--no-ids"]] {
+        let dumped = live.run(&[&["dump"], form].concat());
+        assert_eq!(dumped.code, 0, "{}", dumped.err);
+        assert!(dumped.err.contains("1 secret in clear text"), "{}", dumped.err);
+        let file = live.file("dump.yaml", &dumped.out);
+        let diff = live.run(&["diff", "-f", &file, "--prune"]);
+        assert_eq!((diff.code, diff.out.as_str()), (0, "no differences\n"), "{form:?}: {}{}", diff.err, dumped.out);
+        assert_eq!(live.run(&[&["dump"], form].concat()).out, dumped.out);
+    }
+    let other = Live::start();
+    let file = live.file("kong.yaml", &live.run(&["dump"]).out);
+    let applied = other.run(&["apply", "-f", &file]);
+    assert_eq!(applied.code, 0, "{}", applied.err);
+    assert_eq!(other.run(&["dump"]).out, live.run(&["dump"]).out);
+    let online = other.run(&["validate", "--online", "-f", &file]);
+    assert_eq!((online.code, online.out.as_str()), (0, "valid: 7 entities\n"), "{}", online.err);
+}
+
+#[test]
+fn values_of_the_environment_are_masked_in_a_diff() {
+    let live = Live::start();
+    let head = "_format_version: \"3.0\"\n";
+    let file = live
+        .file("env.yaml", &format!("{head}services: [{{name: a, host: ${{{{ env \"DECK_HOST\" }}}}, port: 81}}]\n"));
+    let address = format!("http://127.0.0.1:{}", live.cp.admin());
+    let diff = Ran::of(
+        super::command(&["diff", "-f", &file, "--addr", &address]).env("DECK_HOST", "hidden.example").output().unwrap(),
+    );
+    assert!(diff.code == 2 && diff.out.contains("host: \"[masked]\""), "{}{}", diff.out, diff.err);
+    assert!(!diff.out.contains("hidden.example"), "{}", diff.out);
+}
+
+#[test]
 fn nothing_is_deleted_without_prune_and_a_yes() {
     let live = Live::start();
     assert_eq!(live.run(&["apply", "-f", &live.file("kong.yaml", FILE)]).code, 0);

@@ -2,15 +2,17 @@
 
 use super::args::{ApplyArgs, ChangeArgs, DiffArgs};
 use super::connect::{client, failure, node, run};
-use super::document::{self, Document};
+use super::document;
 use super::look::Look;
 use super::{connect, current};
 use crate::cli::Output;
 use crate::failure::{DIFFERS, Failure};
 use futures_util::future::join_all;
 use gwctl_admin_client::{Client, ClientError};
-use gwctl_declarative::{Action, DiffOptions, LoadOptions, Mode, Operation, Plan, load, plan};
-use gwctl_entities::{EntityError, Fill, Value};
+use gwctl_declarative::{
+    Action, Bundle, DiffOptions, LoadOptions, Mistake, MistakeKind, Mode, Operation, Plan, load_located, plan,
+};
+use gwctl_entities::{Fill, Value};
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -53,12 +55,9 @@ fn changes(count: usize) -> String {
 /// Reads the files, then the control plane, and compares.
 async fn planned(args: &ChangeArgs) -> Result<(Client, Plan), Failure> {
     let client = client(&args.connect)?;
-    let document = document::read(&args.files)?;
-    for warning in &document.warnings {
-        eprintln!("warning: {warning}");
-    }
+    let bundle = document::read(&args.files)?;
     // Mistakes that need no control plane to be found are told without one.
-    check(&document)?;
+    check(&bundle)?;
     let node = node(&client).await?;
     if node.database == "off" {
         return Err(Failure::new(format!(
@@ -71,38 +70,45 @@ async fn planned(args: &ChangeArgs) -> Result<(Client, Plan), Failure> {
     let tables =
         current::tables(&client, &node.registry, &mut |rows| line.say(&format!("read {rows} records"))).await?;
     line.end();
-    let tags = if args.select_tags.is_empty() { &document.select_tags } else { &args.select_tags };
-    let options = DiffOptions { select_tags: tags.clone(), prune: args.prune };
-    let value = Value::Object(document.value.clone());
-    let plan =
-        plan(&node.registry, &tables, value, &options, &mut Random).map_err(|error| refusal(&document, &error))?;
+    let options = DiffOptions { select_tags: selected(&bundle, &args.select_tags)?, prune: args.prune };
+    let value = Value::Object(bundle.document.clone());
+    let mut plan = plan(&node.registry, &tables, value, &options, &mut Random)
+        .map_err(|refusal| document::mistaken(&bundle, &refusal.mistakes))?;
+    plan.mask(&bundle.environment_values());
     Ok((client, plan))
 }
 
+/// The tags of the flag, else those of the files; they may not contradict each other.
+fn selected(bundle: &Bundle, flag: &[String]) -> Result<Vec<String>, Failure> {
+    let (mut said, mut given) = (bundle.head.select_tags.clone(), flag.to_vec());
+    said.sort_unstable();
+    given.sort_unstable();
+    if !said.is_empty() && !given.is_empty() && said != given {
+        return Err(Failure::new(format!(
+            "--select-tag {} contradicts _info.select_tags of the files: {}",
+            given.join(", "),
+            said.join(", ")
+        ))
+        .hint("leave the flag out, or make both the same"));
+    }
+    Ok(if flag.is_empty() { bundle.head.select_tags.clone() } else { flag.to_vec() })
+}
+
 /// Validates the files by themselves. References may lead to records that only the control plane has.
-fn check(document: &Document) -> Result<(), Failure> {
+fn check(bundle: &Bundle) -> Result<(), Failure> {
     let registry = connect::registry("traditional_compatible");
-    let value = Value::Object(document.value.clone());
-    match load(&registry, value, &LoadOptions::of(Mode::Partial), &mut Random) {
-        Err(EntityError::InvalidDeclarative { fields, .. }) => {
-            let mistakes: Vec<String> =
-                document.mistakes(&fields).into_iter().filter(|mistake| !needs_control_plane(mistake)).collect();
-            if mistakes.is_empty() { Ok(()) } else { Err(document::refused(&mistakes)) }
-        }
-        _ => Ok(()),
-    }
+    let value = Value::Object(bundle.document.clone());
+    let Err(refusal) = load_located(&registry, value, &LoadOptions::of(Mode::Partial), &mut Random) else {
+        return Ok(());
+    };
+    let mistakes: Vec<Mistake> = refusal.mistakes.into_iter().filter(|mistake| !needs_control_plane(mistake)).collect();
+    if mistakes.is_empty() { Ok(()) } else { Err(document::mistaken(bundle, &mistakes)) }
 }
 
-/// Messages that the second look, with the control plane's records and settings, may take back.
-fn needs_control_plane(mistake: &str) -> bool {
-    ["foreign", "not enabled", "expression"].iter().any(|word| mistake.contains(word))
-}
-
-fn refusal(document: &Document, error: &EntityError) -> Failure {
-    match error {
-        EntityError::InvalidDeclarative { fields, .. } => document::refused(&document.mistakes(fields)),
-        other => Failure::because("the files cannot be compared", other),
-    }
+/// Mistakes that the second look, with the control plane's records and settings, may take back.
+fn needs_control_plane(mistake: &Mistake) -> bool {
+    mistake.kind == MistakeKind::Reference
+        || ["not enabled", "expression"].iter().any(|word| mistake.message.contains(word))
 }
 
 fn print(plan: &Plan, args: &ChangeArgs) {
@@ -186,19 +192,19 @@ async fn one(client: &Client, operation: &Operation) -> Result<(), ClientError> 
 }
 
 /// A line on stderr that rewrites itself, on a terminal and for long work only.
-struct Progress {
+pub(super) struct Progress {
     on: bool,
     started: Instant,
     last: Option<Instant>,
 }
 
 impl Progress {
-    fn new() -> Progress {
+    pub(super) fn new() -> Progress {
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         Progress { on: std::io::stderr().is_terminal() && !dumb, started: Instant::now(), last: None }
     }
 
-    fn say(&mut self, text: &str) {
+    pub(super) fn say(&mut self, text: &str) {
         let due = self.last.unwrap_or(self.started).elapsed() > Duration::from_millis(200);
         if self.on && due {
             eprint!("\r\x1b[2K{text}");
@@ -206,7 +212,7 @@ impl Progress {
         }
     }
 
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         if self.last.take().is_some() {
             eprint!("\r\x1b[2K");
         }
@@ -218,7 +224,7 @@ fn now_millis() -> u64 {
 }
 
 /// Clock and randomness of this machine.
-struct Random;
+pub(super) struct Random;
 
 impl Fill for Random {
     fn now_millis(&mut self) -> u64 {

@@ -188,6 +188,111 @@ pub struct ApplyArgs {
     pub yes: bool,
 }
 
+/// Dialect of a declarative file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DialectChoice {
+    /// Kong's declarative format 3.0: for `POST /config` and declarative_config too.
+    Kong,
+    /// The files of decK.
+    Deck,
+}
+
+/// Form of a file that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FileOutput {
+    Yaml,
+    Json,
+}
+
+/// Where a document goes.
+#[derive(Debug, Clone, Args)]
+pub struct TargetArgs {
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    pub output: FileOutput,
+    /// Write to this file, readable by its owner only, rather than to stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+    /// Replace the file when it is there.
+    #[arg(long, requires = "write")]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl validate -f kong.yaml                         without a control plane
+  gwctl validate -f conf/ -o json                     for programs: file, line, column, message
+  gwctl validate -f kong.yaml --online                by the schemas of a control plane, with its plugins
+
+Exit codes: 0 valid, 1 mistakes found, 69 control plane unreachable.")]
+pub struct ValidateArgs {
+    /// Declarative file, folder of such files, or - for stdin; may be repeated.
+    #[arg(short = 'f', long = "file", value_name = "FILE", required = true, num_args = 1..)]
+    pub files: Vec<PathBuf>,
+    /// References may lead to records that the files do not have.
+    #[arg(long)]
+    pub partial: bool,
+    /// Ask a control plane too, one request an entity.
+    #[arg(long)]
+    pub online: bool,
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: Output,
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl dump > kong.yaml                              everything, without defaults
+  gwctl dump --from http://kong.example:8001 -w kong.yaml
+  gwctl dump --select-tag team-a --no-ids             what one team owns, to use elsewhere
+  gwctl dump --format deck -o json                    for decK
+
+Keys and passwords are part of a dump.")]
+pub struct DumpArgs {
+    /// Address of the Admin API of a gwctl or Kong; the same as --addr.
+    #[arg(long, value_name = "URL")]
+    pub from: Option<String>,
+    /// Dialect of the file.
+    #[arg(long, value_enum, default_value = "kong")]
+    pub format: DialectChoice,
+    /// Write fields that stand at their default too.
+    #[arg(long)]
+    pub defaults: bool,
+    /// Leave ids out where names and places say enough.
+    #[arg(long)]
+    pub no_ids: bool,
+    /// Only records with this tag; several must all be there.
+    #[arg(long = "select-tag", value_name = "TAG")]
+    pub select_tags: Vec<String>,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gwctl convert -f deck.yaml --to kong                for POST /config and declarative_config
+  gwctl convert -f kong-2.yaml --to kong -w kong.yaml formats 1.1 and 2.1 to 3.0
+  gwctl convert -f kong.yaml --to deck                for decK
+
+Values stay as written; `gwctl validate` judges them.")]
+pub struct ConvertArgs {
+    /// Declarative file, folder of such files, or - for stdin; may be repeated.
+    #[arg(short = 'f', long = "file", value_name = "FILE", required = true, num_args = 1..)]
+    pub files: Vec<PathBuf>,
+    /// Dialect to write.
+    #[arg(long, value_enum)]
+    pub to: DialectChoice,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

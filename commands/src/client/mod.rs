@@ -6,6 +6,7 @@ mod certs;
 mod connect;
 mod current;
 mod document;
+mod files;
 mod fleet;
 mod get;
 mod look;
@@ -16,6 +17,7 @@ mod top;
 
 pub use apply::{apply, diff};
 pub use certs::{init, show};
+pub use files::{convert, dump, validate};
 pub use fleet::list as fleet_list;
 pub use get::get;
 pub use top::top;

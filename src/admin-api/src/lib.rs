@@ -22,6 +22,8 @@ mod events;
 #[cfg(test)]
 mod fake;
 mod form;
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod http;
 mod list;

@@ -4,6 +4,7 @@ mod errors;
 pub(crate) mod existing;
 pub(crate) mod facts;
 mod links;
+mod mistakes;
 mod process;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -11,17 +12,20 @@ mod version;
 mod walk;
 
 pub use existing::Existing;
+pub use mistakes::{Mistake, MistakeKind};
 
 use crate::text::refused;
 pub(crate) use errors::is_uuid;
 use errors::refusal;
 use facts::Facts;
 use gwctl_entities::{DEFAULT_WORKSPACE, EntityError, Fill, Map, Record, Registry, Value};
-use links::{dangling_errors, duplicates, late_duplicates};
+use links::{dangling_errors, duplicate_errors, duplicates, late_duplicates, late_errors};
+pub(crate) use mistakes::{flatten, path_of};
 use process::Process;
 use serde_json::json;
 use std::collections::BTreeMap;
-use walk::Walk;
+pub(crate) use version::convert_paths;
+pub(crate) use walk::{Fault, Walk};
 
 /// What a document is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +92,15 @@ impl Loaded {
     }
 }
 
+/// A document that was refused.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// As the Admin API tells it.
+    pub error: EntityError,
+    /// All mistakes with their paths, for people.
+    pub mistakes: Vec<Mistake>,
+}
+
 /// Reads a document: placement, references, ids, defaults, validation, uniqueness.
 ///
 /// All mistakes at once in [`EntityError::InvalidDeclarative`]: first those of structure and fields; only without
@@ -98,14 +111,25 @@ pub fn load(
     options: &LoadOptions<'_>,
     fill: &mut dyn Fill,
 ) -> Result<Loaded, EntityError> {
+    load_located(registry, document, options, fill).map_err(|refusal| refusal.error)
+}
+
+/// As [`load()`]; a refusal also tells all mistakes, those of references and uniqueness included, by path.
+pub fn load_located(
+    registry: &Registry,
+    document: Value,
+    options: &LoadOptions<'_>,
+    fill: &mut dyn Fill,
+) -> Result<Loaded, Refusal> {
     let Value::Object(mut document) = document else {
-        return Err(refused("expected an object"));
+        let mistakes = vec![Mistake::value(Vec::new(), "expected a map of entities at the top")];
+        return Err(Refusal { error: refused("expected an object"), mistakes });
     };
     let facts = Facts::new(registry);
     let mut faults = Map::new();
     let head = version::head(&mut document, &mut faults);
     if head.old_paths {
-        version::convert_paths(&mut document);
+        convert_paths(&mut document);
     }
     let mut walk = Walk::document(&facts, &mut document);
     for (member, value) in document {
@@ -117,32 +141,49 @@ pub fn load(
 
     let mut process = Process::new(registry, &facts, options, head.transform);
     process.run(&mut walk, fill);
-    if !walk.faults.is_empty() || walk.items.iter().any(|item| !item.fault.is_none()) {
-        process.add_parent_errors(&mut walk);
-        return Err(refusal(&facts, &mut walk, options.flatten_errors));
-    }
-    let dangling = dangling_errors(&facts, &walk, &process.dangling);
-    refuse(dangling, options)?;
-    refuse(duplicates(&facts, &walk, &process.records), options)?;
-    refuse(late_duplicates(&facts, &walk, &process.records), options)?;
+    judge(&facts, &process, &mut walk, options)?;
     let mut loaded = process.finish(&walk);
     if options.mode != Mode::Partial {
-        add_workspace(registry, &mut loaded, fill)?;
+        add_workspace(registry, &mut loaded, fill).map_err(|error| Refusal { error, mistakes: Vec::new() })?;
     }
     Ok(loaded)
 }
 
-/// Errors found after validation. In the flattened form those keyed by name are lost, as in Kong; those of a place
-/// in a list stay as they are.
-fn refuse(fields: Map<String, Value>, options: &LoadOptions<'_>) -> Result<(), EntityError> {
-    if fields.is_empty() {
+fn judge<'r>(
+    facts: &Facts<'r>,
+    process: &Process<'_, 'r>,
+    walk: &mut Walk<'r>,
+    options: &LoadOptions<'_>,
+) -> Result<(), Refusal> {
+    let mut twice = duplicates(facts, walk, &process.records);
+    let late = late_duplicates(facts, walk, &process.records);
+    let faulty = !walk.faults.is_empty() || walk.items.iter().any(|item| !item.fault.is_none());
+    if !faulty && process.dangling.is_empty() && twice.is_empty() && late.is_empty() {
         return Ok(());
     }
+    let first = duplicate_errors(facts, walk, &twice);
+    let last = late_errors(facts, walk, &late);
+    twice.extend(late);
+    let mistakes = mistakes::all(facts, walk, &process.all_dangling(), &twice);
+    let error = if faulty {
+        process.add_parent_errors(walk);
+        refusal(facts, walk, options.flatten_errors)
+    } else {
+        let dangling = dangling_errors(facts, walk, &process.dangling);
+        let fields = [dangling, first, last].into_iter().find(|fields| !fields.is_empty());
+        refusal_of(fields.unwrap_or_default(), options)
+    };
+    Err(Refusal { error, mistakes })
+}
+
+/// The refusal of errors found after validation. In the flattened form those keyed by name are lost, as in Kong;
+/// those of a place in a list stay as they are.
+fn refusal_of(fields: Map<String, Value>, options: &LoadOptions<'_>) -> EntityError {
     if !options.flatten_errors {
-        return Err(EntityError::InvalidDeclarative { fields, flattened: None });
+        return EntityError::InvalidDeclarative { fields, flattened: None };
     }
     let fields = fields.into_iter().filter(|(_, errors)| errors.is_array()).collect();
-    Err(EntityError::InvalidDeclarative { fields, flattened: Some(Vec::new()) })
+    EntityError::InvalidDeclarative { fields, flattened: Some(Vec::new()) }
 }
 
 /// Names the default workspace, and adds its record when the document has none.

@@ -6,11 +6,15 @@ mod order;
 mod tests;
 
 pub use order::diff;
+pub(crate) use order::{NOT_PLANNED, label, selected};
 
 use crate::answer::flat;
-use crate::{Existing, LoadOptions, Mode, Table, load};
-use gwctl_entities::{EntityError, Fill, Record, Registry, Value};
+use crate::{Existing, LoadOptions, Mode, Refusal, Table, load_located};
+use gwctl_entities::{Fill, Record, Registry, Value};
 use serde::{Deserialize, Serialize};
+
+/// Stands for a value from the environment, as in decK.
+const MASKED: &str = "[masked]";
 
 /// What an operation does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +126,25 @@ impl Plan {
         self.operations.iter().filter(|operation| operation.action == action).count()
     }
 
+    /// Puts `[masked]` in place of these values (the longest first) in all that is shown: changes, names, warnings.
+    /// What is sent stays. Values of one or two characters are masked only where they are the whole value.
+    pub fn mask(&mut self, values: &[String]) {
+        if values.is_empty() {
+            return;
+        }
+        let text = |text: &mut String| mask_text(text, values);
+        for operation in &mut self.operations {
+            text(&mut operation.name);
+            operation.parent.iter_mut().for_each(|parent| text(&mut parent.name));
+            for change in &mut operation.changes {
+                mask_value(&mut change.before, values);
+                mask_value(&mut change.after, values);
+            }
+        }
+        self.left.iter_mut().for_each(|(_, name)| text(name));
+        self.warnings.iter_mut().for_each(text);
+    }
+
     /// Nothing to do.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
@@ -131,24 +154,44 @@ impl Plan {
 /// Reads `document` against the stored records and compares.
 ///
 /// `current` may be in stored form or as the Admin API shows records. Records of the file without id keep the id of
-/// the stored one with the same name or place; references may lead to stored records. Errors: as [`load()`].
+/// the stored one with the same name or place; references may lead to stored records. Errors: as [`load_located`].
 pub fn plan(
     registry: &Registry,
     current: &[Table],
     document: Value,
     options: &DiffOptions,
     fill: &mut dyn Fill,
-) -> Result<Plan, EntityError> {
+) -> Result<Plan, Refusal> {
     let current = settled(registry, current, fill);
     let existing = Existing::new(registry, &current);
     let load_options = LoadOptions { mode: Mode::Partial, flatten_errors: false, existing: Some(&existing) };
-    let target = load(registry, document, &load_options, fill)?;
-    Ok(diff(registry, &current, &target, options))
+    let target = load_located(registry, document, &load_options, fill)?;
+    Ok(diff(registry, &current, &existing, &target, options))
+}
+
+fn mask_text(text: &mut String, values: &[String]) {
+    for value in values {
+        if text == value {
+            *text = MASKED.to_owned();
+        } else if value.len() > 2 && text.contains(value.as_str()) {
+            *text = text.replace(value.as_str(), MASKED);
+        }
+    }
+}
+
+fn mask_value(value: &mut Value, values: &[String]) {
+    match value {
+        Value::String(text) => mask_text(text, values),
+        Value::Array(list) => list.iter_mut().for_each(|value| mask_value(value, values)),
+        Value::Object(map) => map.values_mut().for_each(|value| mask_value(value, values)),
+        Value::Number(_) | Value::Bool(_) if values.contains(&value.to_string()) => *value = Value::from(MASKED),
+        _ => {}
+    }
 }
 
 /// Records as the Admin API shows them, brought back to stored form: without echoed deprecated fields, complete.
 /// One that the engine does not accept (of a newer server) stays as it is.
-fn settled(registry: &Registry, tables: &[Table], fill: &mut dyn Fill) -> Vec<Table> {
+pub(crate) fn settled(registry: &Registry, tables: &[Table], fill: &mut dyn Fill) -> Vec<Table> {
     let mut settled = Vec::with_capacity(tables.len());
     for table in tables {
         let Some(schema) = registry.entity(&table.entity) else { continue };

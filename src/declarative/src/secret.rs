@@ -41,3 +41,15 @@ pub fn shown(value: &Value, secret: bool) -> Value {
         _ => value.clone(),
     }
 }
+
+/// Whether a line of a file has a member that is named like a secret.
+pub(crate) fn names_a_secret(line: &str) -> bool {
+    SECRET_NAMES.iter().any(|name| {
+        line.match_indices(name).any(|(at, _)| {
+            let word = |letter: char| letter.is_alphanumeric() || letter == '_';
+            let before = line[..at].chars().next_back();
+            let after = line[at + name.len()..].trim_start_matches(['"', '\'']).trim_start();
+            !before.is_some_and(word) && after.starts_with(':')
+        })
+    })
+}

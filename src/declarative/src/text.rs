@@ -1,5 +1,6 @@
 //! YAML 1.1 and JSON text to a value.
 
+pub mod locate;
 mod read;
 pub(crate) mod scalar;
 

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "test support fails by panicking")]
 
+pub mod fuzz;
 mod http;
 mod node;
 mod upstream;

@@ -76,6 +76,12 @@ impl<'r> Kind<'r> {
         self.generated && input.get("id").is_none_or(Value::is_null)
     }
 
+    /// Whether a record says who it is without its id.
+    pub(crate) fn may_lose_id(&self, record: &Record) -> bool {
+        let placed = !self.named || !self.schema.cache_key.is_empty();
+        self.generated && (placed || self.endpoint_value(record).is_some())
+    }
+
     /// The id made from what identifies the record; None when it must be random.
     ///
     /// Foreign fields count as written, so a nested record and a flat one have different ids.

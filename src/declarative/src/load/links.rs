@@ -3,6 +3,7 @@
 use super::errors::place;
 use super::facts::{Facts, Kind};
 use super::walk::Walk;
+use crate::secret::{MASK, is_secret};
 use gwctl_entities::{Map, Record, Value};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,47 +85,84 @@ pub(super) fn dangling_errors(facts: &Facts<'_>, walk: &Walk<'_>, all: &[Danglin
     fields
 }
 
-/// Errors of names and primary keys that occur twice, by place in the list they stand in.
-pub(super) fn duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Map<String, Value> {
-    let mut seen: BTreeSet<(usize, &str, String)> = BTreeSet::new();
-    let mut fields = Map::new();
+/// A name or key that an earlier record has too.
+pub(super) struct Twice {
+    pub(super) item: usize,
+    pub(super) field: String,
+    /// As Kong words it.
+    text: String,
+    /// The same without a secret value.
+    pub(super) told: String,
+    /// How the record is known where errors are listed by name.
+    at: String,
+}
+
+/// Names and primary keys that occur twice.
+pub(super) fn duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Vec<Twice> {
+    let mut names: Vec<BTreeSet<String>> = vec![BTreeSet::new(); facts.kinds.len()];
+    let mut keys: Vec<BTreeSet<String>> = vec![BTreeSet::new(); facts.kinds.len()];
+    let mut found = Vec::new();
     for &index in &walk.order {
         let (item, Some(record)) = (&walk.items[index], &records[index]) else { continue };
         let kind = &facts.kinds[item.kind];
         let name = kind.named.then(|| kind.endpoint_value(record)).flatten();
         let key = kind.schema.id_of(record);
-        let twice = match (name, key) {
-            (Some(name), _) if !seen.insert((item.kind, "name", name.clone())) => {
-                Some(twice_text(kind, kind.schema.endpoint_key.as_deref().unwrap_or("name"), &name))
+        let named = kind.schema.endpoint_key.as_deref().unwrap_or("name");
+        match (name, key) {
+            (Some(name), _) if names[item.kind].contains(&name) => {
+                found.push(twice(kind, record, index, named, named, &name));
             }
-            (_, Some(key)) if !seen.insert((item.kind, "key", key.clone())) => {
-                Some(twice_text(kind, "primary key", &key))
+            (name, key) => {
+                names[item.kind].extend(name);
+                let Some(key) = key else { continue };
+                if keys[item.kind].contains(&key) {
+                    found.push(twice(kind, record, index, "id", "primary key", &key));
+                } else {
+                    keys[item.kind].insert(key);
+                }
             }
-            _ => None,
-        };
-        if let Some(text) = twice {
-            place(&mut fields, kind.name(), item.position, Value::String(text));
         }
+    }
+    found
+}
+
+/// Errors of twice used names and primary keys, by place in the list they stand in.
+pub(super) fn duplicate_errors(facts: &Facts<'_>, walk: &Walk<'_>, found: &[Twice]) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for twice in found {
+        let item = &walk.items[twice.item];
+        place(&mut fields, facts.kinds[item.kind].name(), item.position, Value::from(twice.text.as_str()));
     }
     fields
 }
 
-/// Errors of other unique fields that occur twice, by name (else id) of the record.
-pub(super) fn late_duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Map<String, Value> {
+/// Other unique fields that occur twice.
+pub(super) fn late_duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Vec<Twice> {
     let mut seen: BTreeSet<(usize, &str, String)> = BTreeSet::new();
-    let mut fields = Map::new();
+    let mut found = Vec::new();
     for &index in &walk.order {
         let (item, Some(record)) = (&walk.items[index], &records[index]) else { continue };
         let kind = &facts.kinds[item.kind];
         for unique in &kind.schema.unique_fields {
-            let Some(value) = unique_text(record.get(&unique.field)) else { continue };
-            if seen.insert((item.kind, &unique.field, value.clone())) {
+            // The name was looked at before.
+            if kind.named && kind.schema.endpoint_key.as_ref() == Some(&unique.field) {
                 continue;
             }
-            let text = twice_text(kind, &unique.field, &value);
-            let at = kind.endpoint_value(record).or_else(|| kind.schema.id_of(record)).unwrap_or_default();
-            fields.entry(kind.name()).or_insert_with(|| json!({}))[at] = Value::String(text);
+            let Some(value) = unique_text(record.get(&unique.field)) else { continue };
+            if !seen.insert((item.kind, &unique.field, value.clone())) {
+                found.push(twice(kind, record, index, &unique.field, &unique.field, &value));
+            }
         }
+    }
+    found
+}
+
+/// Errors of other unique fields, by name (else id) of the record.
+pub(super) fn late_errors(facts: &Facts<'_>, walk: &Walk<'_>, found: &[Twice]) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for twice in found {
+        let kind = &facts.kinds[walk.items[twice.item].kind];
+        fields.entry(kind.name()).or_insert_with(|| json!({}))[&twice.at] = Value::from(twice.text.as_str());
     }
     fields
 }
@@ -135,6 +173,18 @@ fn unique_text(value: Option<&Value>) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         Value::Object(foreign) => foreign.get("id").and_then(Value::as_str).map(str::to_owned),
         _ => None,
+    }
+}
+
+fn twice(kind: &Kind<'_>, record: &Record, item: usize, field: &str, called: &str, value: &str) -> Twice {
+    let at = kind.endpoint_value(record).or_else(|| kind.schema.id_of(record)).unwrap_or_default();
+    let told = if is_secret(kind.schema.schema.field(field), field) { MASK } else { value };
+    Twice {
+        item,
+        field: field.to_owned(),
+        text: twice_text(kind, called, value),
+        told: twice_text(kind, called, told),
+        at,
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) struct Process<'a, 'r> {
     /// Validated records by item.
     pub(super) records: Vec<Option<Record>>,
     pub(super) dangling: Vec<Dangling>,
+    /// References of nested items that lead nowhere; their errors stand in the items.
+    pub(super) nested_dangling: Vec<Dangling>,
     /// Foreign fields given in nested items: tolerated as long as nothing else is wrong.
     given_nested: Vec<(usize, &'r str)>,
     as_written: BTreeMap<(String, String), Record>,
@@ -67,6 +69,7 @@ impl<'a, 'r> Process<'a, 'r> {
             ids: Vec::new(),
             records: Vec::new(),
             dangling: Vec::new(),
+            nested_dangling: Vec::new(),
             given_nested: Vec::new(),
             as_written: BTreeMap::new(),
         }
@@ -95,13 +98,19 @@ impl<'a, 'r> Process<'a, 'r> {
         let generated = kind.lacks_id(&item.input);
         let parent = link.as_ref().map(|(link, id)| (*link, id.as_str()));
         let stable = if generated { kind.stable_id(&item.input, parent) } else { None };
-        let mut input = if self.keep_inputs { item.input.clone() } else { take_input(kind, item) };
-        input.extend(links);
-        if generated {
-            input.insert("id".to_owned(), Value::String(stable.unwrap_or_else(|| fill.uuid())));
-        }
+        let given_id = generated.then(|| stable.unwrap_or_else(|| fill.uuid()));
+        let complete = |mut input: Record| {
+            input.extend(links.clone());
+            if let Some(id) = &given_id {
+                input.insert("id".to_owned(), Value::from(id.as_str()));
+            }
+            input
+        };
+        // Rows of a control plane are flat: nothing is tried twice there.
+        let flat = !self.keep_inputs && link.is_none();
+        let input = complete(if flat { take_input(kind, item) } else { item.input.clone() });
         let mut id = kind.schema.id_of(&input);
-        match self.validate(kind, input, link.as_ref(), fill) {
+        match self.validate(kind, input, link.as_ref(), &|| complete(item.input.clone()), fill) {
             Ok(mut record) => {
                 if generated && let Some(known) = self.existing.and_then(|existing| existing.find(kind.schema, &record))
                 {
@@ -156,6 +165,7 @@ impl<'a, 'r> Process<'a, 'r> {
                     links.insert(field.to_owned(), nowhere());
                     if nested {
                         refused.insert(field.to_owned(), Value::from("value must be null"));
+                        self.nested_dangling.push(Dangling::new(index, field, value, target));
                     } else {
                         self.dangling.push(Dangling::new(index, field, value, target));
                     }
@@ -173,32 +183,33 @@ impl<'a, 'r> Process<'a, 'r> {
     }
 
     /// The record of an input, or its errors. The link to a nesting parent is shown to the engine only where it must
-    /// be: plugins may be nested where they may not refer to.
+    /// be: plugins may be nested where they may not refer to. `again` makes the input a second time.
     fn validate(
         &self,
         kind: &Kind<'r>,
         mut input: Record,
         link: Option<&(&'r str, String)>,
+        again: &dyn Fn() -> Record,
         fill: &mut dyn Fill,
     ) -> Result<Record, Map<String, Value>> {
         let Some((field, id)) = link else { return self.record(kind, input, fill) };
         let required = kind.schema.schema.field(field).is_some_and(|field| field.required);
-        let linked = json!({ "id": id });
-        let first = if required { Some(linked.clone()) } else { None };
-        let retry = if required { None } else { Some(input.clone()) };
-        match first {
-            Some(linked) => input.insert((*field).to_owned(), linked),
-            None => input.remove(*field),
-        };
-        let record = match (self.record(kind, input, fill), retry) {
-            (Err(_), Some(mut input)) => {
-                input.insert((*field).to_owned(), linked.clone());
+        let linked = || json!({ "id": id });
+        if required {
+            input.insert((*field).to_owned(), linked());
+        } else {
+            input.remove(*field);
+        }
+        let record = match self.record(kind, input, fill) {
+            Err(_) if !required => {
+                let mut input = again();
+                input.insert((*field).to_owned(), linked());
                 self.record(kind, input, fill)
             }
-            (result, _) => result,
+            result => result,
         };
         record.map(|mut record| {
-            record.insert((*field).to_owned(), linked);
+            record.insert((*field).to_owned(), linked());
             record
         })
     }
@@ -277,6 +288,11 @@ impl<'a, 'r> Process<'a, 'r> {
                 item.fault.fields().insert(link.to_owned(), Value::from("required field missing"));
             }
         }
+    }
+
+    /// References that lead nowhere, of all items.
+    pub(super) fn all_dangling(&self) -> Vec<&Dangling> {
+        self.dangling.iter().chain(&self.nested_dangling).collect()
     }
 
     /// The records as tables.

@@ -1,6 +1,7 @@
 //! Takes a document apart: nested and flat entities become a list of items.
 
 use super::facts::Facts;
+use super::mistakes::{self, Mistake};
 use gwctl_entities::{Map, Record, Value};
 
 /// One entity of the document.
@@ -63,6 +64,11 @@ impl<'r> Walk<'r> {
             }
         }
         walk
+    }
+
+    /// What is wrong with the shape of the document.
+    pub(crate) fn mistakes(&self, facts: &Facts<'r>) -> Vec<Mistake> {
+        mistakes::all(facts, self, &[], &[])
     }
 
     fn list(&mut self, facts: &Facts<'r>, kind: usize, parent: Option<(usize, &'r str)>, value: Value) {

@@ -12,6 +12,10 @@ const SERVER_MADE: [&str; 4] = ["id", "created_at", "updated_at", "ws_id"];
 /// The fields that differ. Sets compare without order, numbers by value, an absent field equals null.
 pub(super) fn changes(schema: &Schema, before: &Record, after: &Record) -> Vec<Change> {
     let mut found = Vec::new();
+    // Most records are equal to the byte.
+    if before == after {
+        return found;
+    }
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     for name in names.into_iter().filter(|name| !SERVER_MADE.contains(&name.as_str())) {
         let field = schema.field(name);
@@ -20,7 +24,9 @@ pub(super) fn changes(schema: &Schema, before: &Record, after: &Record) -> Vec<C
         if name == "ttl" && before.is_null() == after.is_null() {
             continue;
         }
-        compare(&mut found, field, name.clone(), before, after);
+        if before != after {
+            compare(&mut found, field, name.clone(), before, after);
+        }
     }
     found
 }

@@ -5,10 +5,11 @@ use super::{Action, DiffOptions, Operation, Parent, Plan};
 use crate::{Existing, Loaded, Table};
 use gwctl_entities::{EntitySchema, Record, Registry, Value};
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Entities that the gateway itself writes while it runs, and internal ones: never part of a plan.
-const NOT_PLANNED: [&str; 9] = [
+pub(crate) const NOT_PLANNED: [&str; 9] = [
     "workspaces",
     "parameters",
     "tags",
@@ -24,30 +25,32 @@ const NOT_PLANNED: [&str; 9] = [
 const LABELS: [&str; 9] =
     ["name", "username", "custom_id", "target", "prefix", "group", "client_id", "kid", "cert_digest"];
 
-type Records<'a> = BTreeMap<(&'a str, String), &'a Record>;
+/// Records by entity and id.
+type Records<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a Record>>;
 
-/// Compares stored records with a loaded document by id. Load it with [`Existing`] so that ids are kept.
-pub fn diff(registry: &Registry, current: &[Table], target: &Loaded, options: &DiffOptions) -> Plan {
-    let existing = Existing::new(registry, current);
-    let differ = Differ {
-        registry,
-        options,
-        target,
-        existing: &existing,
-        before: by_id(registry, current),
-        after: by_id(registry, &target.tables),
-    };
-    differ.plan()
+/// Compares stored records with a loaded document by id. `existing` are the keys of `current`; the document must have
+/// been loaded with them, so that ids are kept.
+pub fn diff(
+    registry: &Registry,
+    current: &[Table],
+    existing: &Existing,
+    target: &Loaded,
+    options: &DiffOptions,
+) -> Plan {
+    Differ { registry, options, target, existing, before: by_id(current), after: by_id(&target.tables) }.plan()
 }
 
-fn by_id<'a>(registry: &Registry, tables: &'a [Table]) -> Records<'a> {
-    let mut records = BTreeMap::new();
-    for table in tables {
-        let Some(schema) = registry.entity(&table.entity) else { continue };
-        let rows = table.records.iter().filter_map(|record| Some((schema.id_of(record)?, record)));
-        records.extend(rows.map(|(id, record)| ((table.entity.as_str(), id), record)));
+fn by_id(tables: &[Table]) -> Records<'_> {
+    let mut records = Records::new();
+    for table in tables.iter().filter(|table| !NOT_PLANNED.contains(&table.entity.as_str())) {
+        let rows = table.records.iter().filter_map(|record| Some((record.get("id")?.as_str()?, record)));
+        records.entry(&table.entity).or_default().extend(rows);
     }
     records
+}
+
+fn find<'a>(records: &Records<'a>, entity: &str, id: &str) -> Option<&'a Record> {
+    records.get(entity)?.get(id).copied()
 }
 
 struct Differ<'a> {
@@ -65,14 +68,14 @@ impl Differ<'_> {
         let (mut replaced, mut written) = (Vec::new(), Vec::new());
         for schema in self.planned() {
             for (id, after) in sorted(schema, &self.after) {
-                let known = self.before.get(&(schema.name.as_str(), id.clone())).copied();
+                let known = find(&self.before, &schema.name, id);
                 if known.is_none()
-                    && let Some(old) = self.in_the_way(schema, &id, after)
+                    && let Some(old) = self.in_the_way(schema, id, after)
                 {
                     plan.warnings.push(format!(
                         "{} {}: the id changes from {old} to {id}, so the record is deleted and made again",
                         schema.name,
-                        label(after, &id)
+                        label(after, id)
                     ));
                     replaced.push((schema.name.clone(), old));
                 }
@@ -83,20 +86,23 @@ impl Differ<'_> {
         let mut deletes = Vec::new();
         for schema in self.planned().into_iter().rev() {
             for (id, before) in sorted(schema, &self.before) {
-                let kept = self.after.contains_key(&(schema.name.as_str(), id.clone()));
-                if kept || gone.contains(&(schema.name.clone(), id.clone())) || !self.selected(before) {
+                let kept = find(&self.after, &schema.name, id).is_some();
+                if kept
+                    || gone.contains(&(schema.name.clone(), id.to_owned()))
+                    || !selected(before, &self.options.select_tags)
+                {
                     continue;
                 }
                 if self.options.prune {
                     deletes.push(self.delete(schema, id, before));
                 } else {
-                    plan.left.push((schema.name.clone(), label(before, &id)));
+                    plan.left.push((schema.name.clone(), label(before, id)));
                 }
             }
         }
         let first = replaced.iter().rev().filter_map(|(entity, id)| {
-            let before = self.before.get(&(entity.as_str(), id.clone()))?;
-            Some(self.delete(self.registry.entity(entity)?, id.clone(), before))
+            let before = find(&self.before, entity, id)?;
+            Some(self.delete(self.registry.entity(entity)?, id, before))
         });
         plan.operations = first.chain(written).chain(deletes).collect();
         plan
@@ -110,34 +116,37 @@ impl Differ<'_> {
     /// A stored record that holds the unique values of a new one and is not part of the target.
     fn in_the_way(&self, schema: &EntitySchema, id: &str, after: &Record) -> Option<String> {
         let old = self.existing.find(schema, after)?;
-        let stays = self.after.contains_key(&(schema.name.as_str(), old.to_owned()));
+        let stays = find(&self.after, &schema.name, old).is_some();
         (old != id && !stays).then(|| old.to_owned())
-    }
-
-    fn selected(&self, record: &Record) -> bool {
-        let tags = record.get("tags").and_then(Value::as_array);
-        let has = |tag: &String| tags.is_some_and(|tags| tags.iter().any(|have| have.as_str() == Some(tag)));
-        self.options.select_tags.iter().all(has)
     }
 
     fn write(
         &self,
         schema: &EntitySchema,
-        id: String,
+        id: &str,
         before: Option<&Record>,
         after: &Record,
         warnings: &mut Vec<String>,
     ) -> Option<Operation> {
-        let after = &self.tagged(schema, after);
+        let after = self.tagged(schema, after);
+        let after = after.as_ref();
         let fields = schema.schema_of(after);
         let mut changes = match before {
             Some(before) => changes(fields, before, after),
             None => settings(fields, after),
         };
+        // A file made from stored records holds the hash of a password where others hold the password.
+        if before.is_some() && !changes.is_empty() {
+            let written = self.target.as_written.get(&(schema.name.clone(), id.to_owned()));
+            changes.retain(|change| {
+                change.before.is_null()
+                    || written.and_then(|written| written.get(&change.field)) != Some(&change.before)
+            });
+        }
         let count = changes.len();
         changes.retain(|change| !is_salted(&change.before) || !is_salted(&change.after));
         if changes.len() < count {
-            let name = label(after, &id);
+            let name = label(after, id);
             warnings.push(format!(
                 "{} {name}: the stored secret is a salted hash and is not compared; change another field too to send \
                  the one of the file",
@@ -148,14 +157,14 @@ impl Differ<'_> {
             return None;
         }
         if let Some(before) = before
-            && !self.selected(before)
+            && !selected(before, &self.options.select_tags)
         {
             let tags = self.options.select_tags.join(", ");
-            let name = label(before, &id);
+            let name = label(before, id);
             warnings.push(format!("{} {name}: stored without the tags {tags}; this plan takes it over", schema.name));
         }
         if !self.target.transform && after.get("password").is_some_and(Value::is_string) {
-            let name = label(after, &id);
+            let name = label(after, id);
             warnings.push(format!(
                 "{} {name}: the file holds the stored hash of the password (_transform: false); \
                  sent to an Admin API it is hashed again",
@@ -171,18 +180,18 @@ impl Differ<'_> {
         Some(operation)
     }
 
-    fn delete(&self, schema: &EntitySchema, id: String, before: &Record) -> Operation {
+    fn delete(&self, schema: &EntitySchema, id: &str, before: &Record) -> Operation {
         let mut operation = self.operation(Action::Delete, schema, id, before);
         operation.before = Some(before.clone());
         operation
     }
 
-    fn operation(&self, action: Action, schema: &EntitySchema, id: String, record: &Record) -> Operation {
-        let (path, post_path) = paths(schema, &id, record);
+    fn operation(&self, action: Action, schema: &EntitySchema, id: &str, record: &Record) -> Operation {
+        let (path, post_path) = paths(schema, id, record);
         Operation {
             action,
             entity: schema.name.clone(),
-            name: label(record, &id),
+            name: label(record, id),
             parent: self.parent(schema, record),
             before: None,
             after: None,
@@ -190,21 +199,21 @@ impl Differ<'_> {
             path,
             post_path: post_path.filter(|_| action != Action::Delete),
             body_for_put: None,
-            id,
+            id: id.to_owned(),
         }
     }
 
     /// The record with the selected tags.
-    fn tagged(&self, schema: &EntitySchema, record: &Record) -> Record {
-        let mut record = record.clone();
+    fn tagged<'r>(&self, schema: &EntitySchema, record: &'r Record) -> Cow<'r, Record> {
         if self.options.select_tags.is_empty() || schema.schema.field("tags").is_none() {
-            return record;
+            return Cow::Borrowed(record);
         }
+        let mut record = record.clone();
         let mut tags = record.get("tags").and_then(Value::as_array).cloned().unwrap_or_default();
         let missing = self.options.select_tags.iter().map(|tag| json!(tag)).filter(|tag| !tags.contains(tag));
         tags.extend(missing.collect::<Vec<_>>());
         record.insert("tags".to_owned(), Value::Array(tags));
-        record
+        Cow::Owned(record)
     }
 
     fn body(&self, schema: &EntitySchema, id: &str, before: Option<&Record>, after: &Record) -> Record {
@@ -228,24 +237,34 @@ impl Differ<'_> {
     fn parent(&self, schema: &EntitySchema, record: &Record) -> Option<Parent> {
         let key = schema.foreign_keys.iter().find(|key| schema.foreign_id(record, &key.field).is_some())?;
         let id = schema.foreign_id(record, &key.field)?.to_owned();
-        let at = (key.references.as_str(), id.clone());
-        let referred = self.after.get(&at).or_else(|| self.before.get(&at));
+        let referred = find(&self.after, &key.references, &id).or_else(|| find(&self.before, &key.references, &id));
         let name = referred.map_or_else(|| id.clone(), |record| label(record, &id));
         Some(Parent { entity: key.references.clone(), id, name })
     }
 }
 
-/// Records of one entity by name.
-fn sorted<'a>(schema: &EntitySchema, records: &Records<'a>) -> Vec<(String, &'a Record)> {
-    let of_entity = records.iter().filter(|((entity, _), _)| *entity == schema.name);
-    let mut list: Vec<(String, &Record)> = of_entity.map(|((_, id), record)| (id.clone(), *record)).collect();
-    list.sort_by_cached_key(|(id, record)| (label(record, id), id.clone()));
-    list
+/// Whether a record carries all of these tags.
+pub(crate) fn selected(record: &Record, tags: &[String]) -> bool {
+    let own = record.get("tags").and_then(Value::as_array);
+    tags.iter().all(|tag| own.is_some_and(|own| own.iter().any(|have| have.as_str() == Some(tag))))
 }
 
-fn label(record: &Record, id: &str) -> String {
-    let named = LABELS.iter().find_map(|field| record.get(*field)?.as_str());
-    named.unwrap_or(id).to_owned()
+/// Records of one entity by name.
+fn sorted<'a>(schema: &EntitySchema, records: &Records<'a>) -> Vec<(&'a str, &'a Record)> {
+    let of_entity = records.get(schema.name.as_str()).into_iter().flatten();
+    let mut list: Vec<(&str, &str, &Record)> =
+        of_entity.map(|(id, record)| (known_as(record, id), *id, *record)).collect();
+    list.sort_unstable_by_key(|(name, id, _)| (*name, *id));
+    list.into_iter().map(|(_, id, record)| (id, record)).collect()
+}
+
+/// What people call a record.
+pub(crate) fn label(record: &Record, id: &str) -> String {
+    known_as(record, id).to_owned()
+}
+
+fn known_as<'a>(record: &'a Record, id: &'a str) -> &'a str {
+    LABELS.iter().find_map(|field| record.get(*field)?.as_str()).unwrap_or(id)
 }
 
 /// A hash that is another one each time it is made (`hash_secret` of OAuth 2.0 clients).

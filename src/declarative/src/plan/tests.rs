@@ -1,6 +1,7 @@
 //! Plans from stored records and a document.
 
 use super::*;
+use crate::load;
 use crate::load::tests::{Counter, document, registry};
 use gwctl_entities::Registry;
 use serde_json::json;
