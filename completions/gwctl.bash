@@ -28,6 +28,9 @@ _gwctl() {
             gwctl,config)
                 cmd="gwctl__subcmd__config"
                 ;;
+            gwctl,convert)
+                cmd="gwctl__subcmd__convert"
+                ;;
             gwctl,cp)
                 cmd="gwctl__subcmd__cp"
                 ;;
@@ -39,6 +42,9 @@ _gwctl() {
                 ;;
             gwctl,dp)
                 cmd="gwctl__subcmd__dp"
+                ;;
+            gwctl,dump)
+                cmd="gwctl__subcmd__dump"
                 ;;
             gwctl,get)
                 cmd="gwctl__subcmd__get"
@@ -57,6 +63,9 @@ _gwctl() {
                 ;;
             gwctl,top)
                 cmd="gwctl__subcmd__top"
+                ;;
+            gwctl,validate)
+                cmd="gwctl__subcmd__validate"
                 ;;
             gwctl,version)
                 cmd="gwctl__subcmd__version"
@@ -133,6 +142,9 @@ _gwctl() {
             gwctl__subcmd__help,config)
                 cmd="gwctl__subcmd__help__subcmd__config"
                 ;;
+            gwctl__subcmd__help,convert)
+                cmd="gwctl__subcmd__help__subcmd__convert"
+                ;;
             gwctl__subcmd__help,cp)
                 cmd="gwctl__subcmd__help__subcmd__cp"
                 ;;
@@ -144,6 +156,9 @@ _gwctl() {
                 ;;
             gwctl__subcmd__help,dp)
                 cmd="gwctl__subcmd__help__subcmd__dp"
+                ;;
+            gwctl__subcmd__help,dump)
+                cmd="gwctl__subcmd__help__subcmd__dump"
                 ;;
             gwctl__subcmd__help,get)
                 cmd="gwctl__subcmd__help__subcmd__get"
@@ -162,6 +177,9 @@ _gwctl() {
                 ;;
             gwctl__subcmd__help,top)
                 cmd="gwctl__subcmd__help__subcmd__top"
+                ;;
+            gwctl__subcmd__help,validate)
+                cmd="gwctl__subcmd__help__subcmd__validate"
                 ;;
             gwctl__subcmd__help,version)
                 cmd="gwctl__subcmd__help__subcmd__version"
@@ -191,7 +209,7 @@ _gwctl() {
 
     case "${cmd}" in
         gwctl)
-            opts="-h -V --help --version quickstart demo-upstream start cp dp certs apply diff get top config completions man version help"
+            opts="-h -V --help --version quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -470,6 +488,48 @@ _gwctl() {
                     return 0
                     ;;
                 --set)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gwctl__subcmd__convert)
+            opts="-f -o -w -h --file --to --output --write --force --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -W "kong deck" -- "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "yaml json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "yaml json" -- "${cur}"))
+                    return 0
+                    ;;
+                --write)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -780,6 +840,56 @@ _gwctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gwctl__subcmd__dump)
+            opts="-o -w -h --from --format --defaults --no-ids --select-tag --output --write --force --addr --timeout --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "kong deck" -- "${cur}"))
+                    return 0
+                    ;;
+                --select-tag)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "yaml json" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "yaml json" -- "${cur}"))
+                    return 0
+                    ;;
+                --write)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gwctl__subcmd__get)
             opts="-o -h --of --tag --output --addr --timeout --help services routes consumers plugins upstreams targets certificates ca-certificates snis vaults keys key-sets filter-chains acls basic-auths hmac-auths jwts key-auths oauth2 oauth2-tokens sessions acme-storage tags"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -819,7 +929,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__help)
-            opts="quickstart demo-upstream start cp dp certs apply diff get top config completions man version help"
+            opts="quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -930,6 +1040,20 @@ _gwctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gwctl__subcmd__help__subcmd__convert)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gwctl__subcmd__help__subcmd__cp)
             opts="start"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1028,6 +1152,20 @@ _gwctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gwctl__subcmd__help__subcmd__dump)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gwctl__subcmd__help__subcmd__get)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1099,6 +1237,20 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__help__subcmd__top)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gwctl__subcmd__help__subcmd__validate)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1213,6 +1365,44 @@ _gwctl() {
                     ;;
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gwctl__subcmd__validate)
+            opts="-f -o -h --file --partial --online --output --addr --timeout --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
                     return 0
                     ;;
                 --addr)

@@ -34,6 +34,9 @@ complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "dp" -d 'Data planes'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "certs" -d 'Certificates of a cluster'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "apply" -d 'Bring the configuration of a control plane to what files say'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "diff" -d 'Show what `apply` would do'
+complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "validate" -d 'Find the mistakes of declarative files, with line and column'
+complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "dump" -d 'Write what is configured as a declarative file'
+complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "convert" -d 'Turn files of Kong and of decK into each other'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "get" -d 'List or show what is configured'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "top" -d 'Watch the fleet in the terminal'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "config" -d 'Settings of a node'
@@ -130,6 +133,36 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l timeout -d 'Limit o
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l prune -d 'Delete what the files do not have'
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l ascii -d 'Only ASCII characters'
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -s f -l file -d 'Declarative file, folder of such files, or - for stdin; may be repeated' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -s o -l output -d 'Form of the output' -r -f -a "table\t'One row per item, for people'
+json\t''
+yaml\t''"
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l partial -d 'References may lead to records that the files do not have'
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l online -d 'Ask a control plane too, one request an entity'
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l from -d 'Address of the Admin API of a gwctl or Kong; the same as --addr' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l format -d 'Dialect of the file' -r -f -a "kong\t'Kong\'s declarative format 3.0: for `POST /config` and declarative_config too'
+deck\t'The files of decK'"
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l select-tag -d 'Only records with this tag; several must all be there' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -s o -l output -d 'Form of the output' -r -f -a "yaml\t''
+json\t''"
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -s w -l write -d 'Write to this file, readable by its owner only, rather than to stdout' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l defaults -d 'Write fields that stand at their default too'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l no-ids -d 'Leave ids out where names and places say enough'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l force -d 'Replace the file when it is there'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gwctl -n "__fish_gwctl_using_subcommand convert" -s f -l file -d 'Declarative file, folder of such files, or - for stdin; may be repeated' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand convert" -l to -d 'Dialect to write' -r -f -a "kong\t'Kong\'s declarative format 3.0: for `POST /config` and declarative_config too'
+deck\t'The files of decK'"
+complete -c gwctl -n "__fish_gwctl_using_subcommand convert" -s o -l output -d 'Form of the output' -r -f -a "yaml\t''
+json\t''"
+complete -c gwctl -n "__fish_gwctl_using_subcommand convert" -s w -l write -d 'Write to this file, readable by its owner only, rather than to stdout' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand convert" -l force -d 'Replace the file when it is there'
+complete -c gwctl -n "__fish_gwctl_using_subcommand convert" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l of -d 'Only what hangs below this record' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l tag -d 'Only records that carry this tag; several must all be there' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -s o -l output -d 'Form of the output' -r -f -a "table\t'One row per item, for people'
@@ -169,21 +202,24 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand version" -s o -l output -d '
 json\t''
 yaml\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand version" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "quickstart" -d 'Run a whole cluster with traffic in this terminal'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "demo-upstream" -d 'The upstream of the quickstart'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "start" -d 'Start a node in the role its settings say (traditional, control_plane or data_plane)'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "cp" -d 'Control planes'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "dp" -d 'Data planes'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "certs" -d 'Certificates of a cluster'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "apply" -d 'Bring the configuration of a control plane to what files say'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "diff" -d 'Show what `apply` would do'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "get" -d 'List or show what is configured'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "top" -d 'Watch the fleet in the terminal'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "config" -d 'Settings of a node'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "completions" -d 'Print the completion script of a shell'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "man" -d 'Write the man pages into a folder'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "version" -d 'Print version and build facts'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff get top config completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "quickstart" -d 'Run a whole cluster with traffic in this terminal'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "demo-upstream" -d 'The upstream of the quickstart'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "start" -d 'Start a node in the role its settings say (traditional, control_plane or data_plane)'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "cp" -d 'Control planes'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "dp" -d 'Data planes'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "certs" -d 'Certificates of a cluster'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "apply" -d 'Bring the configuration of a control plane to what files say'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "diff" -d 'Show what `apply` would do'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "validate" -d 'Find the mistakes of declarative files, with line and column'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "dump" -d 'Write what is configured as a declarative file'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "convert" -d 'Turn files of Kong and of decK into each other'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "get" -d 'List or show what is configured'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "top" -d 'Watch the fleet in the terminal'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "config" -d 'Settings of a node'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "completions" -d 'Print the completion script of a shell'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "man" -d 'Write the man pages into a folder'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "version" -d 'Print version and build facts'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from cp" -f -a "start" -d 'Start a control plane: store, Admin API and cluster listener'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from dp" -f -a "join" -d 'Start a data plane that joins a control plane'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from dp" -f -a "list" -d 'List the data planes of a control plane: state, version, configuration, lag'

@@ -33,6 +33,9 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('certs', 'certs', [CompletionResultType]::ParameterValue, 'Certificates of a cluster')
             [CompletionResult]::new('apply', 'apply', [CompletionResultType]::ParameterValue, 'Bring the configuration of a control plane to what files say')
             [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'Show what `apply` would do')
+            [CompletionResult]::new('validate', 'validate', [CompletionResultType]::ParameterValue, 'Find the mistakes of declarative files, with line and column')
+            [CompletionResult]::new('dump', 'dump', [CompletionResultType]::ParameterValue, 'Write what is configured as a declarative file')
+            [CompletionResult]::new('convert', 'convert', [CompletionResultType]::ParameterValue, 'Turn files of Kong and of decK into each other')
             [CompletionResult]::new('get', 'get', [CompletionResultType]::ParameterValue, 'List or show what is configured')
             [CompletionResult]::new('top', 'top', [CompletionResultType]::ParameterValue, 'Watch the fleet in the terminal')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Settings of a node')
@@ -215,6 +218,49 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
+        'gwctl;validate' {
+            [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Declarative file, folder of such files, or - for stdin; may be repeated')
+            [CompletionResult]::new('--file', '--file', [CompletionResultType]::ParameterName, 'Declarative file, folder of such files, or - for stdin; may be repeated')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--partial', '--partial', [CompletionResultType]::ParameterName, 'References may lead to records that the files do not have')
+            [CompletionResult]::new('--online', '--online', [CompletionResultType]::ParameterName, 'Ask a control plane too, one request an entity')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;dump' {
+            [CompletionResult]::new('--from', '--from', [CompletionResultType]::ParameterName, 'Address of the Admin API of a gwctl or Kong; the same as --addr')
+            [CompletionResult]::new('--format', '--format', [CompletionResultType]::ParameterName, 'Dialect of the file')
+            [CompletionResult]::new('--select-tag', '--select-tag', [CompletionResultType]::ParameterName, 'Only records with this tag; several must all be there')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('-w', '-w', [CompletionResultType]::ParameterName, 'Write to this file, readable by its owner only, rather than to stdout')
+            [CompletionResult]::new('--write', '--write', [CompletionResultType]::ParameterName, 'Write to this file, readable by its owner only, rather than to stdout')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--defaults', '--defaults', [CompletionResultType]::ParameterName, 'Write fields that stand at their default too')
+            [CompletionResult]::new('--no-ids', '--no-ids', [CompletionResultType]::ParameterName, 'Leave ids out where names and places say enough')
+            [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Replace the file when it is there')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;convert' {
+            [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Declarative file, folder of such files, or - for stdin; may be repeated')
+            [CompletionResult]::new('--file', '--file', [CompletionResultType]::ParameterName, 'Declarative file, folder of such files, or - for stdin; may be repeated')
+            [CompletionResult]::new('--to', '--to', [CompletionResultType]::ParameterName, 'Dialect to write')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('-w', '-w', [CompletionResultType]::ParameterName, 'Write to this file, readable by its owner only, rather than to stdout')
+            [CompletionResult]::new('--write', '--write', [CompletionResultType]::ParameterName, 'Write to this file, readable by its owner only, rather than to stdout')
+            [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Replace the file when it is there')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
         'gwctl;get' {
             [CompletionResult]::new('--of', '--of', [CompletionResultType]::ParameterName, 'Only what hangs below this record')
             [CompletionResult]::new('--tag', '--tag', [CompletionResultType]::ParameterName, 'Only records that carry this tag; several must all be there')
@@ -297,6 +343,9 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('certs', 'certs', [CompletionResultType]::ParameterValue, 'Certificates of a cluster')
             [CompletionResult]::new('apply', 'apply', [CompletionResultType]::ParameterValue, 'Bring the configuration of a control plane to what files say')
             [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'Show what `apply` would do')
+            [CompletionResult]::new('validate', 'validate', [CompletionResultType]::ParameterValue, 'Find the mistakes of declarative files, with line and column')
+            [CompletionResult]::new('dump', 'dump', [CompletionResultType]::ParameterValue, 'Write what is configured as a declarative file')
+            [CompletionResult]::new('convert', 'convert', [CompletionResultType]::ParameterValue, 'Turn files of Kong and of decK into each other')
             [CompletionResult]::new('get', 'get', [CompletionResultType]::ParameterValue, 'List or show what is configured')
             [CompletionResult]::new('top', 'top', [CompletionResultType]::ParameterValue, 'Watch the fleet in the terminal')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Settings of a node')
@@ -348,6 +397,15 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             break
         }
         'gwctl;help;diff' {
+            break
+        }
+        'gwctl;help;validate' {
+            break
+        }
+        'gwctl;help;dump' {
+            break
+        }
+        'gwctl;help;convert' {
             break
         }
         'gwctl;help;get' {

@@ -33,7 +33,7 @@ fn all_mistakes_of_a_file_are_told_at_once_with_the_names_around_them() {
     for part in [
         "services[0] \"a\" host: required field missing\n  --> <stdin>:3:3\n",
         "services[0] \"a\" port: ",
-        "  --> <stdin>:3:18\n",
+        "  --> <stdin>:3:19\n",
         "services[0] \"a\" routes[0] \"r\" paths[0]: ",
     ] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);

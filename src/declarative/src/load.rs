@@ -21,6 +21,8 @@ use facts::Facts;
 use gwctl_entities::{DEFAULT_WORKSPACE, EntityError, Fill, Map, Record, Registry, Value};
 use links::{dangling_errors, duplicate_errors, duplicates, late_duplicates, late_errors};
 pub(crate) use mistakes::{flatten, path_of};
+#[cfg(test)]
+pub(crate) use process::NoRecords;
 use process::Process;
 use serde_json::json;
 use std::collections::BTreeMap;

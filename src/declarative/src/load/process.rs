@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const NOWHERE: &str = "00000000-0000-4000-8000-000000000000";
 
 /// A store without records: references are resolved in the document, before the engine sees them.
-pub(super) struct NoRecords;
+pub(crate) struct NoRecords;
 
 impl Read for NoRecords {
     fn version(&self) -> u64 {
