@@ -42,7 +42,7 @@ pub fn run(args: &QuickstartArgs) -> Result<ExitCode, Failure> {
         };
         children.stop().await;
         outcome?;
-        eprintln!("stopped; the cluster's files stay in {}", dir.display());
+        eprintln!("stopped; the cluster's files stay in {0} (remove them with `rm -r {0}`)", dir.display());
         Ok(ExitCode::SUCCESS)
     })
 }
@@ -82,7 +82,7 @@ async fn session(args: &QuickstartArgs, dir: &Path, children: &mut Children) -> 
     let started = Instant::now();
     let places = start(dir, children).await?;
     traffic::send(&places.proxies).await?;
-    print_examples(&places);
+    show_examples(&places)?;
     let end = args.exit_after.map(|seconds| started + Duration::from_secs(seconds));
     let shown = async {
         if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
@@ -197,23 +197,27 @@ async fn in_sync(admin: &str) -> bool {
     })
 }
 
-fn print_examples(places: &Places) {
+/// Lines to paste; also kept in a file, since the dashboard covers the terminal.
+fn show_examples(places: &Places) -> Result<(), Failure> {
     let [one, two] = &places.proxies;
-    eprintln!(
-        "\nThe cluster runs. Try:\n\
-         \x20 curl -i http://{one}/orders -H 'apikey: alice-demo-key'\n\
-         \x20 curl -i http://{two}/orders/42 -H 'apikey: batch-demo-key'\n\
-         \x20 curl -i http://{one}/catalogue -H 'Host: shop.example' -H 'Origin: https://shop.example'\n\
-         \x20 curl -i http://{two}/catalogue -H 'X-Channel: beta'\n\
-         \x20 curl -i http://{one}/status-page\n\
-         \x20 curl -i http://{two}/maintenance\n\
-         \x20 curl -s {admin}/clustering/data-planes\n\
-         \x20 curl -i -X POST {admin}/services/catalogue/routes -d 'paths[]=/new'   # then: curl -i http://{one}/new\n\
-         \x20 gwctl top --addr {admin}\n\
-         Logs and data: {dir}\n",
+    let lines = format!(
+        "curl -i http://{one}/orders -H 'apikey: alice-demo-key'\n\
+         curl -i http://{two}/orders/42 -H 'apikey: batch-demo-key'\n\
+         curl -i http://{one}/catalogue -H 'Host: shop.example' -H 'Origin: https://shop.example'\n\
+         curl -i http://{two}/catalogue -H 'X-Channel: beta'\n\
+         curl -i http://{one}/status-page\n\
+         curl -i http://{two}/maintenance\n\
+         curl -s {admin}/clustering/data-planes\n\
+         curl -i -X POST {admin}/services/catalogue/routes -d 'paths[]=/new'   # then: curl -i http://{one}/new\n\
+         gwctl top --addr {admin}\n",
         admin = places.admin,
-        dir = places.dir.display()
     );
+    let file = places.dir.join("try.txt");
+    std::fs::write(&file, &lines)
+        .map_err(|error| Failure::because(format!("cannot write {}", file.display()), &error))?;
+    let indented: String = lines.lines().map(|line| format!("  {line}\n")).collect();
+    eprintln!("\nThe cluster runs. Try (also in {}):\n{indented}Logs and data: {}\n", file.display(), places.dir.display());
+    Ok(())
 }
 
 async fn top(places: &Places, children: &mut Children) -> Result<(), Failure> {
