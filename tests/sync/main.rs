@@ -142,7 +142,10 @@ fn the_control_plane_shows_which_version_each_data_plane_has() {
     });
     for row in fleet.rows() {
         assert_eq!((&row["sync_status"], &row["version"]), (&json!("normal"), &json!("3.9.1")));
-        assert_eq!((&row["hostname"], &row["rpc_capabilities"]), (&row["id"], &json!(["kong.sync.v2"])));
+        assert_eq!(
+            (&row["hostname"], &row["rpc_capabilities"]),
+            (&row["id"], &json!(["kong.sync.v2", "gwctl.apply.v1"]))
+        );
     }
     let shown = get(fleet.cp.admin(), "/gwctl/fleet").json();
     for item in shown["items"].as_array().unwrap() {

@@ -27,6 +27,28 @@ fn nodes_of_both_protocols_are_served_by_one_control_plane() {
 }
 
 #[test]
+fn a_data_plane_that_lacks_a_plugin_refuses_it_and_the_control_plane_shows_why() {
+    let mut fleet = Fleet::start(0);
+    let poor = fleet.cluster.start(&v2(fleet.cluster.options("poor", "data_plane")).set("plugins", "key-auth"));
+    fleet.dps.push(poor);
+    fleet.route("/x");
+    fleet.serves("/x", 200);
+    fleet.post("/plugins", &json!({"name": "cors"}));
+    let shown = || get(fleet.cp.admin(), "/gwctl/fleet").json()["items"][0].clone();
+    wait_until("the refusal to be shown", || {
+        shown()["last_error"].as_str().is_some_and(|error| error.contains("cors"))
+    });
+    fleet.serves("/x", 200);
+    let plugins = get(fleet.cp.admin(), "/plugins").json();
+    let id = plugins["data"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(gwctl_testkit::delete(fleet.cp.admin(), &format!("/plugins/{id}")).status, 204);
+    fleet.route("/y");
+    fleet.serves("/y", 200);
+    fleet.in_sync();
+    wait_until("the refusal to be over", || shown()["last_error"].is_null());
+}
+
+#[test]
 fn a_data_plane_whose_control_plane_offers_no_v2_is_configured_by_v1_and_returns() {
     let cluster = Cluster::new(GWCTL);
     let options = cluster.options("cp", "control_plane");

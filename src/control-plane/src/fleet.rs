@@ -55,6 +55,8 @@ struct Member {
     protocol: String,
     /// Groups of methods it answers; written by protocol v2 only.
     rpc_capabilities: Vec<String>,
+    /// Why it refused what it was sent last; it serves what it had.
+    last_error: Option<String>,
     /// Its link has reported something; before, Kong's table has no row of it.
     recorded: bool,
     #[serde(skip)]
@@ -120,7 +122,7 @@ impl FleetTable {
             sync_status: member.sync_status.clone(),
             config_hash: member.config_hash.clone(),
             version: served,
-            detail: member.sync_detail.clone(),
+            detail: member.sync_detail.clone().or_else(|| member.last_error.clone()),
         });
     }
 
@@ -229,7 +231,9 @@ impl FleetTable {
         let mut guard = self.lock();
         let state = &mut *guard;
         if let Some(member) = state.members.get_mut(id) {
-            let hash = hash_of(version.max(0));
+            // After a refusal it asks for everything, but serves what it had.
+            let has = if version <= 0 && member.last_error.is_some() { None } else { Some(hash_of(version.max(0))) };
+            let hash = has.unwrap_or_else(|| ConfigHash::from(member.config_hash.as_str()));
             let applied = member.config_hash != hash.as_str() && version > 0;
             SyncStatus::Normal.as_str().clone_into(&mut member.sync_status);
             member.sync_detail = None;
@@ -238,8 +242,20 @@ impl FleetTable {
             member.last_seen_millis = unix_millis();
             member.recorded = true;
             if applied {
+                member.last_error = None;
                 self.tell("applied", id, member, &state.made);
             }
+            state.dirty = true;
+        }
+    }
+
+    /// A node refused what it was sent and serves what it had.
+    pub fn refused(&self, id: &str, fault: String) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if let Some(member) = state.members.get_mut(id) {
+            member.last_error = Some(fault);
+            self.tell("refused", id, member, &state.made);
             state.dirty = true;
         }
     }
@@ -328,6 +344,7 @@ fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) 
         sync_status: row.sync_status.clone(),
         sync_detail: row.sync_detail.clone(),
         connected: row.connections > 0,
+        last_error: row.last_error.clone(),
         protocol: Some(row.protocol.clone()),
         last_seen_millis: row.last_seen_millis,
         config_hash: Some(row.config_hash.clone()),
@@ -397,6 +414,20 @@ mod tests {
         let names: Vec<&str> = told.iter().map(|news| news.what).collect();
         assert_eq!(names, ["joined", "applied", "refused", "left"]);
         assert_eq!((told[1].version, told[2].detail.as_deref()), (Some(3), Some("lacks cors")));
+    }
+
+    #[test]
+    fn a_refusal_is_shown_until_something_is_applied() {
+        let table = table();
+        table.connected(&Identity { protocol: "v2", ..identity("a") });
+        table.pulled("a", 4, &[]);
+        table.refused("a", "bad row".to_owned());
+        table.pulled("a", 0, &[]);
+        let member = table.fleet(5).items.remove(0);
+        assert_eq!((member.applied_version, member.last_error.as_deref()), (Some(4), Some("bad row")));
+        table.pulled("a", 5, &[]);
+        let member = table.fleet(5).items.remove(0);
+        assert_eq!((member.applied_version, member.last_error), (Some(5), None));
     }
 
     #[test]

@@ -111,6 +111,16 @@ impl Session<'_> {
                 Effect::Record { version } => {
                     self.shared.fleet.pulled(&self.hello.node_id, version, &self.hello.capabilities);
                 }
+                Effect::Refused(refusal) => {
+                    let (node, fault) = (&self.hello.node_id, &refusal.fault);
+                    tracing::warn!(
+                        node,
+                        version = refusal.version,
+                        fault,
+                        "data plane refused changes and serves on what it had"
+                    );
+                    self.shared.fleet.refused(node, refusal.fault);
+                }
                 Effect::Report(report) => self.report(&report),
                 Effect::HangUp(reason) => {
                     let _ = self.writes.try_send(Frame::Close);

@@ -21,7 +21,7 @@ use gwctl_wire::v1::dp_link::Settings;
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v1::{BasicInfo, PluginVersion};
 use gwctl_wire::v2::sync::CAPABILITY;
-use gwctl_wire::v2::{Hello, SUBPROTOCOL};
+use gwctl_wire::v2::{Hello, SUBPROTOCOL, report};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -177,7 +177,7 @@ fn basic_info(options: &DataPlaneOptions<'_>) -> Bytes {
 
 fn hello(options: &DataPlaneOptions<'_>) -> Hello {
     Hello {
-        capabilities: vec![CAPABILITY.to_owned()],
+        capabilities: vec![CAPABILITY.to_owned(), report::CAPABILITY.to_owned()],
         version: OWN_VERSION.to_owned(),
         node_id: options.node_id.to_owned(),
         hostname: options.hostname.to_owned(),

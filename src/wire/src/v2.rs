@@ -2,7 +2,7 @@
 //!
 //! The data plane says what it is and can ([`hello`]); after that every binary frame is one compressed block
 //! ([`block`]) with one JSON-RPC message ([`rpc`]). Both ends call: the data plane pulls changes, the control plane
-//! tells of new versions ([`sync`]). [`cp_link`] and [`dp_link`] hold the two sides as machines without sockets.
+//! tells of new versions ([`sync`]). Between nodes of gwctl the data plane also says what it refused ([`report`]). [`cp_link`] and [`dp_link`] hold the two sides as machines without sockets.
 //!
 //! This is the dialect of Kong 3.9: versions are integers, a flag `wipe` marks an answer that replaces everything.
 
@@ -12,12 +12,14 @@ pub mod dp_link;
 pub mod hello;
 #[cfg(test)]
 mod pair;
+pub mod report;
 pub mod rpc;
 pub mod sync;
 
 pub use cp_link::CpLink;
 pub use dp_link::DpLink;
 pub use hello::{Hello, HelloError, Welcome};
+pub use report::Refusal;
 pub use rpc::{Message, MessageError, RpcError};
 pub use sync::{Delta, Deltas};
 

@@ -5,6 +5,7 @@
 //! | awaiting hello | hello | open | answer it; joined; idle 30 s; silence 45 s |
 //! | awaiting hello | any other frame, timer hello (5 s) | closed | hang up |
 //! | open | call of `get_delta` | open | record; make an answer |
+//! | open | refusal of rows | open | refused |
 //! | open | other call | open | answer with an error |
 //! | open | answer of a notification | open | notify of the newest version if it is newer than the one told |
 //! | open | ping | open | empty pong |
@@ -18,7 +19,7 @@
 
 use crate::compat::Version;
 use crate::v2::rpc::{self, Message, MessageError, RpcError};
-use crate::v2::{CALL_LIMIT, Heard, Hello, HelloError, SILENCE_LIMIT, Welcome, sync};
+use crate::v2::{CALL_LIMIT, Heard, Hello, HelloError, Refusal, SILENCE_LIMIT, Welcome, report, sync};
 use crate::{Frame, Moment};
 use bytes::Bytes;
 use serde_json::Value;
@@ -50,6 +51,8 @@ pub enum Effect {
         /// Version the node has.
         version: i64,
     },
+    /// The node refused rows.
+    Refused(Refusal),
     /// Worth a log line.
     Report(Report),
     /// Send an empty close frame if the connection is open, then drop it. Nothing follows.
@@ -310,8 +313,13 @@ impl CpLink {
         self.state = State::Open { heard: Heard::now(now) };
         // It pulls by itself when it joins; it is told of what comes from now on.
         self.told = self.newest;
-        let welcome =
-            Welcome { capabilities: self.offers_sync().then(|| sync::CAPABILITY.to_owned()).into_iter().collect() };
+        let mut capabilities = Vec::new();
+        if self.offers_sync() {
+            capabilities.push(sync::CAPABILITY.to_owned());
+            // A Kong node does not list it, hence never hears of it.
+            capabilities.extend(self.hello.offers(report::CAPABILITY).then(|| report::CAPABILITY.to_owned()));
+        }
+        let welcome = Welcome { capabilities };
         self.effects.push_back(Effect::Send(welcome.encode()));
         self.effects.push_back(Effect::Joined(Arc::clone(&self.hello)));
     }
@@ -329,7 +337,11 @@ impl CpLink {
     }
 
     fn take_call(&mut self, id: Option<Value>, method: &str, params: &Value) {
-        // Without an id no answer is wanted, and no method here does anything but answer.
+        let refused = method == report::REFUSED && self.hello.offers(report::CAPABILITY);
+        if let Some(refusal) = refused.then(|| Refusal::read(params)).and_then(Result::ok) {
+            self.effects.push_back(Effect::Refused(refusal));
+        }
+        // Without an id no answer is wanted, and no other method does anything but answer.
         let Some(id) = id else { return };
         if method != sync::GET_DELTA || !self.offers_sync() {
             return self.answer(&id, Err(&RpcError::method_not_found()));

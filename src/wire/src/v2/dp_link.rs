@@ -27,7 +27,7 @@
 
 use crate::backoff::{Backoff, Random};
 use crate::v2::rpc::{self, Message, MessageError, RpcError};
-use crate::v2::{CALL_LIMIT, Deltas, Heard, Hello, HelloError, SILENCE_LIMIT, Welcome, sync};
+use crate::v2::{CALL_LIMIT, Deltas, Heard, Hello, HelloError, Refusal, SILENCE_LIMIT, Welcome, report, sync};
 use crate::{Frame, Moment};
 use bytes::Bytes;
 use serde_json::Value;
@@ -253,6 +253,8 @@ pub struct DpLink {
     /// Changes were refused: the next pull asks for everything. Once only, until something is applied.
     ask_everything: bool,
     asked_everything: bool,
+    /// The control plane wants to hear what is refused.
+    tells_refusals: bool,
     next_id: u64,
     /// Calls of this connection, with the version each asked for the changes of.
     asked: BTreeMap<u64, u64>,
@@ -276,6 +278,7 @@ impl DpLink {
             again: false,
             ask_everything: false,
             asked_everything: false,
+            tells_refusals: false,
             next_id: 0,
             asked: BTreeMap::new(),
             effects: VecDeque::new(),
@@ -411,10 +414,12 @@ impl DpLink {
     }
 
     fn take_welcome(&mut self, now: Moment, frame: &Frame) {
-        let sync = match Welcome::decode(frame) {
-            Ok(welcome) => welcome.offers(sync::CAPABILITY),
+        let welcome = match Welcome::decode(frame) {
+            Ok(welcome) => welcome,
             Err(error) => return self.give_up(now, error.into()),
         };
+        let sync = welcome.offers(sync::CAPABILITY);
+        self.tells_refusals = welcome.offers(report::CAPABILITY);
         self.refusals = 0;
         self.asked.clear();
         self.next_id = 0;
@@ -541,7 +546,7 @@ impl DpLink {
             Outcome::Refused(fault) => self.refuse(now, fault),
             // The next poll brings them again.
             Outcome::NotStored(fault) => {
-                self.effects.push_back(Effect::Report(Report::Refused { fault }));
+                self.tell_refusal(fault);
                 self.rest(now);
             }
         }
@@ -550,10 +555,22 @@ impl DpLink {
     /// Rows that cannot be applied: maybe they build on something else than what is here. Everything is asked for at the
     /// next poll, but not again and again.
     fn refuse(&mut self, now: Moment, fault: String) {
-        self.effects.push_back(Effect::Report(Report::Refused { fault }));
+        self.tell_refusal(fault);
         self.ask_everything = !self.asked_everything;
         self.asked_everything = true;
         self.rest(now);
+    }
+
+    /// Tells it to the log and, if it wants to hear it, to the control plane.
+    fn tell_refusal(&mut self, fault: String) {
+        let refusal = Refusal { version: self.version, fault };
+        if self.tells_refusals
+            && self.is_synced()
+            && let Ok(frame) = rpc::notification(report::REFUSED, &refusal.params())
+        {
+            self.effects.push_back(Effect::Send(frame));
+        }
+        self.effects.push_back(Effect::Report(Report::Refused { fault: refusal.fault }));
     }
 
     /// One more round after the first, and after each that brought a new version.

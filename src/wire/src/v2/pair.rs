@@ -303,7 +303,7 @@ impl Pair {
                 self.to_cp.clear();
                 self.cp = None;
             }
-            cp_link::Effect::Joined(_) | cp_link::Effect::Report(_) => {}
+            cp_link::Effect::Joined(_) | cp_link::Effect::Report(_) | cp_link::Effect::Refused(_) => {}
         }
     }
 

@@ -121,6 +121,11 @@ pub fn call(id: u64, method: &str, params: &Value) -> Result<Frame, BlockError> 
     packed(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": [params]}).to_string())
 }
 
+/// The frame of a call that wants no answer. Kong 3.9 drops the link upon one.
+pub fn notification(method: &str, params: &Value) -> Result<Frame, BlockError> {
+    packed(&serde_json::json!({"jsonrpc": "2.0", "method": method, "params": [params]}).to_string())
+}
+
 /// The frame of an answer; `result` is JSON text, so that a large one is written once for many.
 pub fn answer(id: &Value, result: &str) -> Result<Frame, BlockError> {
     packed(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))

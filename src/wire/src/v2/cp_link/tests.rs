@@ -135,6 +135,22 @@ fn a_silent_node_is_told_of_the_newest_version_only() {
 }
 
 #[test]
+fn a_refusal_is_heard_from_nodes_that_were_offered_to_tell_it() {
+    let refusal = Refusal { version: 5, fault: "bad".to_owned() };
+    for told in [true, false] {
+        let mut link = CpLink::new(Duration::ZERO, SETTINGS);
+        let capabilities: &[&str] = if told { &[sync::CAPABILITY, report::CAPABILITY] } else { &[sync::CAPABILITY] };
+        link.handle_frame(Duration::ZERO, hello("3.9.1", capabilities));
+        let Some(Effect::Send(welcome)) = link.poll_effect() else { panic!("no answer") };
+        assert_eq!(Welcome::decode(&welcome).unwrap().offers(report::CAPABILITY), told);
+        effects(&mut link);
+        link.handle_frame(SECOND, rpc::notification(report::REFUSED, &refusal.params()).unwrap());
+        let heard = if told { vec![Effect::Refused(refusal.clone())] } else { Vec::new() };
+        assert_eq!(effects(&mut link), heard);
+    }
+}
+
+#[test]
 fn with_the_setting_off_nothing_is_offered_told_or_answered() {
     let mut link = CpLink::new(Duration::ZERO, Settings { sync: false, ..SETTINGS });
     link.handle_frame(Duration::ZERO, hello("3.9.1", &[sync::CAPABILITY]));

@@ -166,6 +166,27 @@ fn refused_rows_end_the_pull_and_everything_is_asked_for_once() {
 }
 
 #[test]
+fn a_refusal_is_told_to_a_control_plane_that_wants_to_hear_it() {
+    for wanted in [true, false] {
+        let mut link = link(1);
+        link.handle_opened(Duration::ZERO, 0);
+        let capabilities: &[&str] = if wanted { &[sync::CAPABILITY, report::CAPABILITY] } else { &[sync::CAPABILITY] };
+        link.handle_frame(Duration::ZERO, welcome(capabilities));
+        link.handle_frame(SECOND, answer(0, &[5], true));
+        effects(&mut link);
+        link.handle_command(SECOND, Command::Applied(Outcome::Refused("bad".to_owned())));
+        let told = effects(&mut link).into_iter().find_map(|effect| match effect {
+            Effect::Send(frame) => match Message::decode(&frame, LIMIT).unwrap() {
+                Message::Call { id: None, params, .. } => Some(Refusal::read(&params).unwrap().fault),
+                other => panic!("{other:?}"),
+            },
+            _ => None,
+        });
+        assert_eq!(told.as_deref(), wanted.then_some("bad"));
+    }
+}
+
+#[test]
 fn nonsense_in_an_answer_is_refused_and_keeps_the_link() {
     let mut link = live();
     link.handle_frame(SECOND, rpc::answer(&json!(0), "{}").unwrap());

@@ -1,0 +1,59 @@
+//! `gwctl.apply.v1`: what a data plane could not apply, and why. Our own addition: Kong's protocol has no word for it, and
+//! a Kong peer is neither offered nor sent it.
+
+use crate::v2::rpc::RpcError;
+use serde_json::{Value, json};
+
+/// The group of methods.
+pub const CAPABILITY: &str = "gwctl.apply.v1";
+/// Data plane to control plane, no answer wanted: rows were refused.
+pub const REFUSED: &str = "gwctl.apply.v1.refused";
+
+/// Characters of a fault that are sent and kept.
+const FAULT_LIMIT: usize = 1000;
+
+/// Rows that a data plane refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The version it serves still.
+    pub version: u64,
+    /// What is wrong with the rows.
+    pub fault: String,
+}
+
+impl Refusal {
+    /// As it is sent.
+    pub fn params(&self) -> Value {
+        json!({"version": self.version, "fault": cut(&self.fault)})
+    }
+
+    /// As it came.
+    pub fn read(params: &Value) -> Result<Self, RpcError> {
+        let member = |name| params.get(0).and_then(|first| first.get(name));
+        match (member("version").and_then(Value::as_u64), member("fault").and_then(Value::as_str)) {
+            (Some(version), Some(fault)) => Ok(Self { version, fault: cut(fault) }),
+            _ => Err(RpcError::invalid_params("expected `version` and `fault`")),
+        }
+    }
+}
+
+fn cut(fault: &str) -> String {
+    fault.chars().take(FAULT_LIMIT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_survives_the_wire_in_bounded_length() {
+        let refusal = Refusal { version: 5, fault: "ä".repeat(5000) };
+        let read = Refusal::read(&json!([refusal.params()])).unwrap();
+        assert_eq!((read.version, read.fault), (5, "ä".repeat(FAULT_LIMIT)));
+        for params in
+            [json!([]), json!([{"version": 5}]), json!([{"version": -1, "fault": "x"}]), json!({"version": 5})]
+        {
+            assert_eq!(Refusal::read(&params).unwrap_err().code, -32602, "{params}");
+        }
+    }
+}
