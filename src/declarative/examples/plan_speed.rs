@@ -1,7 +1,7 @@
 //! How long it takes to plan the way from one file of 100,000 entities to another.
 //!
 //! `cargo run --release -p gwctl-declarative --example plan_speed [-- SERVICES [yaml|json]]`. A service counts for ten
-//! entities. Prints the time of each step; ends with code 1 when the plan takes more than two seconds.
+//! entities. Prints the processor time of each step; ends with code 1 when the plan takes more than two seconds.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 #![expect(clippy::print_stdout, reason = "the figures are the output")]
@@ -63,10 +63,20 @@ fn document(services: usize, other: bool) -> Value {
     })
 }
 
+/// Time this thread has run, where the system tells it.
+fn processor_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+}
+
 fn timed<T>(name: &str, work: impl FnOnce() -> T) -> (T, Duration) {
-    let started = Instant::now();
+    let (started, used) = (Instant::now(), processor_time());
     let result = work();
-    let took = started.elapsed();
+    // On a busy machine the time of the processor says more than that of the wall.
+    let took = match (used, processor_time()) {
+        (Some(before), Some(after)) => after.saturating_sub(before),
+        _ => started.elapsed(),
+    };
     println!("{name:<28} {:>7.3} s", took.as_secs_f64());
     (result, took)
 }

@@ -6,6 +6,7 @@ use super::walk::Walk;
 use crate::secret::{MASK, is_secret};
 use gwctl_entities::{Map, Record, Value};
 use serde_json::json;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Records by name and by id, per kind.
@@ -99,31 +100,41 @@ pub(super) struct Twice {
 
 /// Names and primary keys that occur twice.
 pub(super) fn duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Vec<Twice> {
-    let mut names: Vec<BTreeSet<String>> = vec![BTreeSet::new(); facts.kinds.len()];
-    let mut keys: Vec<BTreeSet<String>> = vec![BTreeSet::new(); facts.kinds.len()];
+    let mut names: Vec<BTreeSet<Cow<'_, str>>> = vec![BTreeSet::new(); facts.kinds.len()];
+    let mut keys: Vec<BTreeSet<Cow<'_, str>>> = vec![BTreeSet::new(); facts.kinds.len()];
     let mut found = Vec::new();
     for &index in &walk.order {
         let (item, Some(record)) = (&walk.items[index], &records[index]) else { continue };
         let kind = &facts.kinds[item.kind];
-        let name = kind.named.then(|| kind.endpoint_value(record)).flatten();
-        let key = kind.schema.id_of(record);
-        let named = kind.schema.endpoint_key.as_deref().unwrap_or("name");
-        match (name, key) {
-            (Some(name), _) if names[item.kind].contains(&name) => {
-                found.push(twice(kind, record, index, named, named, &name));
-            }
-            (name, key) => {
-                names[item.kind].extend(name);
-                let Some(key) = key else { continue };
-                if keys[item.kind].contains(&key) {
-                    found.push(twice(kind, record, index, "id", "primary key", &key));
-                } else {
-                    keys[item.kind].insert(key);
-                }
-            }
+        let endpoint = kind.schema.endpoint_key.as_deref();
+        let named = endpoint.unwrap_or("name");
+        let name = endpoint.filter(|_| kind.named).and_then(|field| text_of(record.get(field)?));
+        if let Some(name) = name
+            && !names[item.kind].insert(name.clone())
+        {
+            found.push(twice(kind, record, index, named, named, &name));
+            continue;
+        }
+        let key = match record.get("id") {
+            Some(Value::String(id)) if kind.schema.primary_key == ["id"] => Some(Cow::Borrowed(id.as_str())),
+            _ => kind.schema.id_of(record).map(Cow::Owned),
+        };
+        if let Some(key) = key
+            && !keys[item.kind].insert(key.clone())
+        {
+            found.push(twice(kind, record, index, "id", "primary key", &key));
         }
     }
     found
+}
+
+/// A text or number as text.
+fn text_of(value: &Value) -> Option<Cow<'_, str>> {
+    match value {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Number(number) => Some(Cow::Owned(number.to_string())),
+        _ => None,
+    }
 }
 
 /// Errors of twice used names and primary keys, by place in the list they stand in.
@@ -138,7 +149,7 @@ pub(super) fn duplicate_errors(facts: &Facts<'_>, walk: &Walk<'_>, found: &[Twic
 
 /// Other unique fields that occur twice.
 pub(super) fn late_duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Vec<Twice> {
-    let mut seen: BTreeSet<(usize, &str, String)> = BTreeSet::new();
+    let mut seen: BTreeMap<(usize, &str), BTreeSet<Cow<'_, str>>> = BTreeMap::new();
     let mut found = Vec::new();
     for &index in &walk.order {
         let (item, Some(record)) = (&walk.items[index], &records[index]) else { continue };
@@ -149,7 +160,7 @@ pub(super) fn late_duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Opt
                 continue;
             }
             let Some(value) = unique_text(record.get(&unique.field)) else { continue };
-            if !seen.insert((item.kind, &unique.field, value.clone())) {
+            if !seen.entry((item.kind, &unique.field)).or_default().insert(value.clone()) {
                 found.push(twice(kind, record, index, &unique.field, &unique.field, &value));
             }
         }
@@ -167,12 +178,10 @@ pub(super) fn late_errors(facts: &Facts<'_>, walk: &Walk<'_>, found: &[Twice]) -
     fields
 }
 
-fn unique_text(value: Option<&Value>) -> Option<String> {
+fn unique_text(value: Option<&Value>) -> Option<Cow<'_, str>> {
     match value? {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Object(foreign) => foreign.get("id").and_then(Value::as_str).map(str::to_owned),
-        _ => None,
+        Value::Object(foreign) => foreign.get("id").and_then(Value::as_str).map(Cow::Borrowed),
+        other => text_of(other),
     }
 }
 

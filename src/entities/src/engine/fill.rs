@@ -21,7 +21,9 @@ pub(crate) fn expand_shorthands(schema: &Schema, record: &mut Map<String, Value>
     for field in schema.shorthands() {
         shorthand::expand(field, record, errors);
     }
-    for field in schema.fields() {
+    // Only what has parts can have shorthands inside.
+    let composed = |field: &&Field| field.record.is_some() || field.elements.is_some() || field.values.is_some();
+    for field in schema.fields().filter(composed) {
         if let Some(value) = record.get_mut(&field.name) {
             expand_inside(field, value, errors);
         }
@@ -54,12 +56,13 @@ pub(crate) fn fill_record(schema: &Schema, record: &mut Map<String, Value>, purp
             Purpose::Import if !record.contains_key(&field.name) => automatic(field, record, fill),
             Purpose::Import | Purpose::Complete => {}
         }
-        if !record.contains_key(&field.name) {
-            let value = absent_value(field, purpose, fill);
-            record.insert(field.name.clone(), value);
-        }
-        if let Some(value) = record.get_mut(&field.name) {
-            fill_value(field, value, purpose, fill);
+        match record.get_mut(&field.name) {
+            Some(value) => fill_value(field, value, purpose, fill),
+            None => {
+                let mut value = absent_value(field, purpose, fill);
+                fill_value(field, &mut value, purpose, fill);
+                record.insert(field.name.clone(), value);
+            }
         }
     }
 }
@@ -135,6 +138,9 @@ pub(crate) fn now(field: &Field, fill: &mut dyn Fill) -> Value {
 }
 
 fn drop_duplicates(list: &mut Vec<Value>) {
+    if list.len() < 2 {
+        return;
+    }
     let mut seen = std::collections::BTreeSet::new();
     list.retain(|value| seen.insert(value.to_string()));
 }
