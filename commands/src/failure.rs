@@ -7,6 +7,12 @@ use std::process::ExitCode;
 pub const FAILED: u8 = 1;
 /// Exit code of `diff` and `apply --dry-run` when there are differences.
 pub const DIFFERS: u8 = 2;
+/// Exit code of `apply --wait` when data planes lack the configuration in the end.
+pub const NOT_EVERYWHERE: u8 = 3;
+/// Exit code when a login is missing or may not do it.
+pub const NOT_ALLOWED: u8 = 4;
+/// Exit code when a guard refused: somebody else changed the configuration meanwhile, nobody confirmed.
+pub const GUARD: u8 = 5;
 /// Exit code when a peer could not be reached: nothing has changed there.
 pub const UNREACHABLE: u8 = 69;
 /// Exit code after ctrl-c.

@@ -75,6 +75,7 @@ fn slips_of_the_finger_get_a_suggestion() {
     for (arguments, suggestion) in [
         (&["aply"][..], "'apply'"),
         (&["get", "servces"], "'services'"),
+        (&["get", "dp"], "`gwctl dp list`"),
         (&["diff", "--file", "x", "--prun"], "'--prune'"),
     ] {
         let ran = gwctl(arguments);

@@ -58,6 +58,10 @@ fn apply_does_what_diff_said_and_nothing_is_left_to_do() {
     assert_eq!((after.code, after.out.as_str()), (0, "no differences\n"));
     let rows = live.run(&["get", "targets", "--of", "pool"]);
     assert!(rows.out.contains("127.0.0.1:81  10"), "{}", rows.out);
+    let routes = live.run(&["get", "Route/list"]);
+    assert!(routes.out.contains("orders") && !routes.out.contains(" ID"), "{}", routes.out);
+    assert_eq!(live.run(&["get", "services", "-o", "name"]).out, "services/orders\n");
+    assert!(live.run(&["get", "routes", "--tag", "no"]).err.contains("no routes found with tag no"));
     let table = live.run(&["get", "key-auths"]);
     assert!(table.code == 0 && !table.out.contains("sesame-open"), "{}", table.out);
     let missing = live.run(&["get", "route", "nope"]);
@@ -98,6 +102,19 @@ fn values_of_the_environment_are_masked_in_a_diff() {
     );
     assert!(diff.code == 2 && diff.out.contains("host: \"[masked]\""), "{}{}", diff.out, diff.err);
     assert!(!diff.out.contains("hidden.example"), "{}", diff.out);
+}
+
+#[test]
+fn a_file_is_one_version_or_nothing() {
+    let live = Live::start();
+    let applied = live.run(&["apply", "-f", &live.file("kong.yaml", FILE)]);
+    assert!(applied.code == 0 && applied.err.contains("applied 7 changes, version 1"), "{}", applied.err);
+    let many: String = (0..2000)
+        .map(|n| format!("- {{name: s{n}, url: \"http://h:9/x\", routes: [{{name: r{n}, paths: [/r{n}]}}]}}\n"))
+        .collect();
+    let many = live.file("many.yaml", &format!("_format_version: \"3.0\"\nservices:\n{many}"));
+    let applied = live.run(&["apply", "-f", &many]);
+    assert!(applied.err.contains("applied 4000 changes, version 2"), "{}", applied.err);
 }
 
 #[test]

@@ -1,28 +1,26 @@
 //! `gwctl diff` and `gwctl apply`.
 
 use super::args::{ApplyArgs, ChangeArgs, DiffArgs};
-use super::connect::{client, failure, node, run};
+use super::connect::{client, node, run};
 use super::document;
 use super::look::Look;
+use super::progress::Progress;
+use super::send::send;
+use super::spread::{wait, warnings};
 use super::{connect, current};
 use crate::cli::Output;
 use crate::failure::{DIFFERS, Failure};
-use futures_util::future::join_all;
-use gwctl_admin_client::{Client, ClientError};
-use gwctl_declarative::{
-    Action, Bundle, DiffOptions, LoadOptions, Mistake, MistakeKind, Mode, Operation, Plan, load_located, plan,
-};
+use gwctl_admin_client::Client;
+use gwctl_declarative::{Action, Bundle, DiffOptions, LoadOptions, Mistake, MistakeKind, Mode, Plan, load_located, plan};
 use gwctl_entities::{Fill, Value};
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Requests on the way at the same time.
-const AT_ONCE: usize = 8;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
     run(async {
-        let (_, plan) = planned(&args.change).await?;
+        let (client, mut plan) = planned(&args.change).await?;
+        warn(&client, &mut plan, &args.change).await;
         print(&plan, &args.change);
         Ok(differs(&plan))
     })
@@ -30,18 +28,43 @@ pub fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
 
 pub fn apply(args: &ApplyArgs) -> Result<ExitCode, Failure> {
     run(async {
-        let (client, plan) = planned(&args.change).await?;
+        let (client, mut plan) = planned(&args.change).await?;
+        warn(&client, &mut plan, &args.change).await;
         print(&plan, &args.change);
         if args.dry_run {
             return Ok(differs(&plan));
         }
         confirm(&plan, args.yes)?;
-        send(&client, &plan).await?;
+        let mut version = client.version_read();
         if !plan.is_empty() {
-            eprintln!("applied {}", changes(plan.operations.len()));
+            version = send(&client, &plan, now_millis()).await?;
+            let told = version.map(|version| format!(", version {version}")).unwrap_or_default();
+            eprintln!("applied {}{told}", changes(plan.operations.len()));
+        }
+        if let Some(limit) = args.wait {
+            let version = version.ok_or_else(|| {
+                Failure::new("cannot wait: this control plane does not tell the version of its configuration")
+                    .hint("a plain Kong has none; `gwctl dp list` shows the hash of each data plane")
+            })?;
+            wait(&client, version, limit).await?;
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Tells of plugins that data planes lack: on stderr, and in documents.
+async fn warn(client: &Client, plan: &mut Plan, args: &ChangeArgs) {
+    if !plan.operations.iter().any(|operation| operation.entity == "plugins") {
+        return;
+    }
+    // A node that knows of no data planes has none to warn of.
+    let Ok(fleet) = client.fleet().await else { return };
+    for warning in warnings(plan, &fleet) {
+        eprintln!("! {}", gwctl_tui::format::plain(&warning));
+        if args.output != Output::Table {
+            plan.warnings.push(warning);
+        }
+    }
 }
 
 fn differs(plan: &Plan) -> ExitCode {
@@ -156,67 +179,6 @@ fn confirm(plan: &Plan, yes: bool) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new("not confirmed; nothing was sent"))
-}
-
-/// Sends the operations in order, and stops where one fails.
-///
-/// Those of one kind on one entity do not depend on each other: a few of them are on the way at once.
-async fn send(client: &Client, plan: &Plan) -> Result<(), Failure> {
-    let mut line = Progress::new();
-    let total = plan.operations.len();
-    let mut done = 0;
-    for kind in plan.operations.chunk_by(|left, right| (left.action, &left.entity) == (right.action, &right.entity)) {
-        for batch in kind.chunks(AT_ONCE) {
-            line.say(&format!("{done} of {total} sent"));
-            let outcomes = join_all(batch.iter().map(|operation| one(client, operation))).await;
-            done += outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-            let failed = batch.iter().zip(outcomes).find_map(|(operation, outcome)| Some((operation, outcome.err()?)));
-            if let Some((operation, error)) = failed {
-                line.end();
-                let what = format!("{} {} could not be sent", operation.entity, operation.name);
-                let state = format!("{done} of {total} operations are done; `gwctl apply` again continues from there");
-                return Err(failure(&error).within(format!("{}\n{state}", gwctl_tui::format::plain(&what))));
-            }
-        }
-    }
-    line.end();
-    Ok(())
-}
-
-async fn one(client: &Client, operation: &Operation) -> Result<(), ClientError> {
-    let Some(body) = operation.body(now_millis()) else { return client.delete(&operation.path).await };
-    match (client.put(&operation.path, &body).await, &operation.post_path) {
-        (Err(error), Some(path)) if error.status() == Some(404) => client.post(path, &body).await.map(drop),
-        (outcome, _) => outcome.map(drop),
-    }
-}
-
-/// A line on stderr that rewrites itself, on a terminal and for long work only.
-pub(super) struct Progress {
-    on: bool,
-    started: Instant,
-    last: Option<Instant>,
-}
-
-impl Progress {
-    pub(super) fn new() -> Progress {
-        let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-        Progress { on: std::io::stderr().is_terminal() && !dumb, started: Instant::now(), last: None }
-    }
-
-    pub(super) fn say(&mut self, text: &str) {
-        let due = self.last.unwrap_or(self.started).elapsed() > Duration::from_millis(200);
-        if self.on && due {
-            eprint!("\r\x1b[2K{text}");
-            self.last = Some(Instant::now());
-        }
-    }
-
-    pub(super) fn end(&mut self) {
-        if self.last.take().is_some() {
-            eprint!("\r\x1b[2K");
-        }
-    }
 }
 
 fn now_millis() -> u64 {

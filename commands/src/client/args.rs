@@ -19,9 +19,31 @@ pub struct ConnectArgs {
         help_heading = "Connection"
     )]
     pub addr: String,
+    /// File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself.
+    #[arg(long, env = "GWCTL_TOKEN_FILE", value_name = "FILE", help_heading = "Connection")]
+    pub token_file: Option<PathBuf>,
+    /// PEM file of authorities to trust, for https.
+    #[arg(long, env = "GWCTL_CACERT", value_name = "FILE", help_heading = "Connection")]
+    pub cacert: Option<PathBuf>,
+    /// Trust any certificate of https.
+    #[arg(long, help_heading = "Connection")]
+    pub insecure: bool,
     /// Limit of each request: 500ms, 10s, 2m.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, help_heading = "Connection")]
     pub timeout: Duration,
+}
+
+/// Forms of a list of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ListOutput {
+    /// One row per record, for people.
+    Table,
+    /// A table with ids.
+    Wide,
+    Json,
+    Yaml,
+    /// ENTITY/NAME, one per line.
+    Name,
 }
 
 /// When colours are used.
@@ -110,6 +132,8 @@ pub struct FleetListArgs {
 Examples:
   gwctl get services                                  all services
   gwctl get route orders-list -o yaml                 one route, by name or id
+  gwctl get routes orders-list orders-new             two of them
+  gwctl get route/orders-list -o wide                 with its id
   gwctl get plugins --of service/orders               the plugins of a service
   gwctl get targets --of echo-pool                    the targets of an upstream
 
@@ -118,9 +142,9 @@ pub struct GetArgs {
     /// What to list: services, routes, consumers, plugins, upstreams, targets ... singular and short forms work too.
     #[arg(value_name = "ENTITY", value_parser = names::parser(), hide_possible_values = true)]
     pub entity: String,
-    /// Name or id of one record.
+    /// Names or ids of records; ENTITY/NAME means one too.
     #[arg(value_name = "NAME-OR-ID")]
-    pub name: Option<String>,
+    pub names: Vec<String>,
     /// Only what hangs below this record.
     #[arg(long, value_name = "[ENTITY/]NAME-OR-ID")]
     pub of: Option<String>,
@@ -129,7 +153,7 @@ pub struct GetArgs {
     pub tags: Vec<String>,
     /// Form of the output.
     #[arg(short, long, value_enum, default_value = "table")]
-    pub output: Output,
+    pub output: ListOutput,
     #[command(flatten)]
     pub connect: ConnectArgs,
 }
@@ -174,9 +198,13 @@ Examples:
   gwctl apply -f kong.yaml                            create and change, delete nothing
   gwctl apply -f kong.yaml --prune --yes              make it the whole configuration
   gwctl apply -f team-a.yaml --select-tag team-a --prune
+  gwctl apply -f kong.yaml --wait                     until all data planes have it
   gwctl apply -f kong.yaml --dry-run                  the same as `gwctl diff`
 
-Nothing is sent when a file has a mistake.")]
+Nothing is sent when a file has a mistake. All changes are made at once or none; a plain Kong gets them one by one.
+
+Exit codes: 0 done, 1 error, 2 differences (--dry-run), 3 not everywhere in time (--wait), 4 token missing or not
+allowed, 5 somebody else changed the configuration meanwhile: run it again, 69 control plane unreachable.")]
 pub struct ApplyArgs {
     #[command(flatten)]
     pub change: ChangeArgs,
@@ -186,6 +214,9 @@ pub struct ApplyArgs {
     /// Do not ask before records are deleted.
     #[arg(short, long)]
     pub yes: bool,
+    /// Wait until all connected data planes have it: 60 s, or so long; exit code 3 when they do not.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "60s", value_parser = duration)]
+    pub wait: Option<Duration>,
 }
 
 /// Dialect of a declarative file.

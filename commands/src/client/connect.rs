@@ -1,15 +1,42 @@
 //! From flags to a client, and from its errors to failures.
 
 use super::args::ConnectArgs;
-use crate::failure::{Failure, UNREACHABLE, USAGE};
-use gwctl_admin_client::{Client, ClientError, Options};
+use crate::failure::{Failure, GUARD, NOT_ALLOWED, UNREACHABLE, USAGE};
+use gwctl_admin_client::{Client, ClientError, Options, Token};
 use gwctl_entities::{NodeKind, Registry, RegistryOptions, Value};
 use std::future::Future;
+use std::path::PathBuf;
 
 /// A client of the Admin API that the flags name.
 pub fn client(args: &ConnectArgs) -> Result<Client, Failure> {
-    let options = Options { timeout: args.timeout, ..Options::of(&args.addr) };
+    let read = |path: &PathBuf, flag: &str| {
+        std::fs::read(path).map_err(|error| {
+            Failure::because(format!("cannot read {}", path.display()), &error)
+                .hint(format!("{flag} takes a file that can be read"))
+        })
+    };
+    let options = Options {
+        timeout: args.timeout,
+        token: token(args, &read)?,
+        authorities: args.cacert.as_ref().map(|path| read(path, "--cacert")).transpose()?,
+        insecure: args.insecure,
+        ..Options::of(&args.addr)
+    };
     Client::new(&options).map_err(|error| failure(&error))
+}
+
+/// The token of the file, else of the environment; never of a flag, where others would see it.
+fn token(
+    args: &ConnectArgs,
+    read: &dyn Fn(&PathBuf, &str) -> Result<Vec<u8>, Failure>,
+) -> Result<Option<Token>, Failure> {
+    match &args.token_file {
+        Some(path) => {
+            let text = read(path, "--token-file")?;
+            Ok(Some(Token::new(&String::from_utf8_lossy(&text))))
+        }
+        None => Ok(std::env::var("GWCTL_TOKEN").ok().filter(|token| !token.is_empty()).map(|token| Token::new(&token))),
+    }
 }
 
 /// Runs a command to its end.
@@ -35,7 +62,11 @@ pub fn failure(error: &ClientError) -> Failure {
     }
     match error {
         ClientError::PeerUnreachable { .. } | ClientError::PeerSilent { .. } => failure.code(UNREACHABLE),
-        ClientError::ConfigAddress { .. } => failure.code(USAGE),
+        ClientError::ConfigAddress { .. } | ClientError::ConfigUserinfo { .. } | ClientError::ConfigOption { .. } => {
+            failure.code(USAGE)
+        }
+        ClientError::PeerRefused { status: 401 | 403, .. } => failure.code(NOT_ALLOWED),
+        ClientError::PeerRefused { status: 412, .. } => failure.code(GUARD),
         _ => failure,
     }
 }

@@ -1,9 +1,10 @@
 //! `gwctl validate`, `gwctl dump` and `gwctl convert`.
 
-use super::apply::{Progress, Random};
+use super::apply::Random;
 use super::args::{ConvertArgs, DialectChoice, DumpArgs, FileOutput, TargetArgs, ValidateArgs};
 use super::connect::{client, failure, node, registry, run};
 use super::{current, document};
+use super::progress::Progress;
 use crate::cli::Output;
 use crate::failure::Failure;
 use futures_util::future::join_all;

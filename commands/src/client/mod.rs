@@ -12,6 +12,10 @@ mod get;
 mod look;
 mod mistakes;
 mod names;
+mod parents;
+mod progress;
+mod send;
+mod spread;
 mod table;
 mod top;
 

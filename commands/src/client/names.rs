@@ -1,6 +1,9 @@
 //! Entities by the names people type.
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
+use std::ffi::OsStr;
 
 /// Schema name, name on the command line, and what else is understood.
 const NAMES: &[(&str, &str, &[&str])] = &[
@@ -29,17 +32,52 @@ const NAMES: &[(&str, &str, &[&str])] = &[
     ("tags", "tags", &["tag"]),
 ];
 
-/// Accepts the names, completes them, and suggests near ones.
-pub fn parser() -> PossibleValuesParser {
-    PossibleValuesParser::new(
+/// What people call data planes, which are no entity.
+const DATA_PLANES: [&str; 6] = ["dp", "dps", "data-plane", "data-planes", "node", "nodes"];
+
+/// Accepts the names in any case, alone or as `route/orders`; completes them and suggests near ones.
+#[derive(Debug, Clone)]
+pub struct EntityParser(PossibleValuesParser);
+
+pub fn parser() -> EntityParser {
+    EntityParser(PossibleValuesParser::new(
         NAMES.iter().map(|(_, name, aliases)| PossibleValue::new(*name).aliases(aliases.iter().copied())),
-    )
+    ))
+}
+
+impl TypedValueParser for EntityParser {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, typed: &OsStr) -> Result<String, clap::Error> {
+        let text = typed.to_string_lossy();
+        let (entity, name) = match text.split_once('/') {
+            Some((entity, name)) => (entity, Some(name)),
+            None => (text.as_ref(), None),
+        };
+        let entity = entity.to_lowercase();
+        if DATA_PLANES.contains(&entity.as_str()) {
+            let text = "data planes are no part of the configuration; `gwctl dp list` shows them\n";
+            return Err(clap::Error::raw(ErrorKind::InvalidValue, text).with_cmd(command));
+        }
+        let entity = self.0.parse_ref(command, argument, OsStr::new(&entity))?;
+        Ok(name.map_or_else(|| entity.clone(), |name| format!("{entity}/{name}")))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
 }
 
 /// Schema name of what was typed.
 pub fn schema_name(typed: &str) -> Option<&'static str> {
-    let found = NAMES.iter().find(|(_, name, aliases)| *name == typed || aliases.contains(&typed))?;
+    let typed = typed.to_lowercase();
+    let found = NAMES.iter().find(|(_, name, aliases)| *name == typed || aliases.contains(&typed.as_str()))?;
     Some(found.0)
+}
+
+/// Name on the command line of a schema, as in `gwctl get NAME`.
+pub fn plural(schema: &str) -> &str {
+    NAMES.iter().find(|(known, ..)| *known == schema).map_or(schema, |(_, name, _)| name)
 }
 
 #[cfg(test)]

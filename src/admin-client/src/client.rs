@@ -2,10 +2,30 @@
 
 use crate::{ClientError, Refusal};
 use gwctl_entities::{Record, Value};
-use reqwest::{Method, RequestBuilder, Response, Url};
+use reqwest::header::{AUTHORIZATION, ETAG, HeaderMap, HeaderValue};
+use reqwest::{Certificate, Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+
+/// Secret that the Admin API asks for; never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// The secret, without the spaces and line ends around it in a file.
+    pub fn new(secret: &str) -> Token {
+        Token(secret.trim().to_owned())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(******)")
+    }
+}
 
 /// How to reach an Admin API.
 #[derive(Debug, Clone)]
@@ -16,6 +36,12 @@ pub struct Options {
     pub timeout: Duration,
     /// Value of `User-Agent`; the control plane's history names it.
     pub user_agent: String,
+    /// Sent as `Authorization: Bearer` with every request.
+    pub token: Option<Token>,
+    /// PEM of authorities to trust beside those of the system, for https.
+    pub authorities: Option<Vec<u8>>,
+    /// Accept any certificate.
+    pub insecure: bool,
 }
 
 impl Options {
@@ -25,6 +51,9 @@ impl Options {
             address: address.into(),
             timeout: Duration::from_secs(10),
             user_agent: concat!("gwctl/", env!("CARGO_PKG_VERSION")).to_owned(),
+            token: None,
+            authorities: None,
+            insecure: false,
         }
     }
 }
@@ -35,13 +64,16 @@ pub struct Client {
     http: reqwest::Client,
     address: String,
     timeout: Duration,
+    /// Version of the configuration that the first answer told.
+    first_version: Arc<OnceLock<u64>>,
 }
 
 impl Client {
     /// A client; connects with the first request.
     ///
     /// # Errors
-    /// [`ClientError::ConfigAddress`] when the address is none.
+    /// [`ClientError::ConfigAddress`] when the address is none, [`ClientError::ConfigUserinfo`] when it holds a login,
+    /// [`ClientError::ConfigOption`] when the token or the authorities are none.
     pub fn new(options: &Options) -> Result<Client, ClientError> {
         let given = options.address.trim();
         let wrong = |why: String| ClientError::ConfigAddress { address: given.to_owned(), why };
@@ -50,14 +82,31 @@ impl Client {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong(format!("the scheme {} is neither http nor https", url.scheme())));
         }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(ClientError::ConfigUserinfo { host: url.host_str().unwrap_or_default().to_owned() });
+        }
         let host = url.host_str().ok_or_else(|| wrong("it has no host".to_owned()))?;
         let mut builder = reqwest::Client::builder().timeout(options.timeout).user_agent(&options.user_agent);
         if is_loopback(host) {
             // A proxy of the environment cannot reach what listens here.
             builder = builder.no_proxy();
         }
+        if let Some(token) = &options.token {
+            builder = builder.default_headers(login(token)?);
+        }
+        if let Some(pem) = &options.authorities {
+            builder = builder.tls_certs_merge(authorities(pem)?);
+        }
+        builder = builder.tls_danger_accept_invalid_certs(options.insecure);
         let http = builder.build().map_err(|error| wrong(reason(&error)))?;
-        Ok(Client { http, address: address.trim_end_matches('/').to_owned(), timeout: options.timeout })
+        let address = address.trim_end_matches('/').to_owned();
+        Ok(Client { http, address, timeout: options.timeout, first_version: Arc::default() })
+    }
+
+    /// Version of the configuration before the first thing this client and its clones read of it; None of a plain
+    /// Kong, which has no versions.
+    pub fn version_read(&self) -> Option<u64> {
+        self.first_version.get().copied()
     }
 
     /// Base URL, without a slash at its end.
@@ -123,13 +172,28 @@ impl Client {
         path: &str,
         body: Option<&Record>,
     ) -> Result<Response, ClientError> {
-        let mut request: RequestBuilder = self.http.request(method.clone(), format!("{}{path}", self.address));
+        let mut request = self.request(method.clone(), path);
         if let Some(body) = body {
             request = request.json(body);
         }
-        let response = request.send().await.map_err(|error| self.failed(&method, path, &error))?;
+        self.send(request, &method, path, self.timeout).await
+    }
+
+    /// Sends a request made elsewhere, with its own limit.
+    pub(crate) async fn send(
+        &self,
+        request: RequestBuilder,
+        method: &Method,
+        path: &str,
+        limit: Duration,
+    ) -> Result<Response, ClientError> {
+        let response = request.timeout(limit).send().await.map_err(|error| self.failed(method, path, limit, &error))?;
         let status = response.status();
         if status.is_success() {
+            if let Some(version) = response.headers().get(ETAG).and_then(version_of) {
+                // Only the first counts: a later one may hide a change between two reads.
+                let _ = self.first_version.set(version);
+            }
             return Ok(response);
         }
         // An error answer whose body breaks off is still an error answer.
@@ -143,7 +207,7 @@ impl Client {
     }
 
     pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str, response: Response) -> Result<T, ClientError> {
-        let bytes = response.bytes().await.map_err(|error| self.failed(&Method::GET, path, &error))?;
+        let bytes = response.bytes().await.map_err(|error| self.failed(&Method::GET, path, self.timeout, &error))?;
         serde_json::from_slice(&bytes).map_err(|error| self.strange(path, format!("not the JSON expected: {error}")))
     }
 
@@ -151,11 +215,19 @@ impl Client {
         ClientError::PeerAnswer { address: self.address.clone(), path: path.to_owned(), why }
     }
 
-    fn failed(&self, method: &Method, path: &str, error: &reqwest::Error) -> ClientError {
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.address))
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn failed(&self, method: &Method, path: &str, limit: Duration, error: &reqwest::Error) -> ClientError {
         let address = self.address.clone();
         if error.is_timeout() && !error.is_connect() {
             let (method, path) = (method.to_string(), path.to_owned());
-            return ClientError::PeerSilent { address, method, path, after: self.timeout };
+            return ClientError::PeerSilent { address, method, path, after: limit };
         }
         if error.is_connect() || error.is_request() {
             return ClientError::PeerUnreachable { address, why: reason(error) };
@@ -171,6 +243,29 @@ fn reason(error: &reqwest::Error) -> String {
         cause = source;
     }
     cause.to_string()
+}
+
+/// The header of a token, kept out of every log.
+fn login(token: &Token) -> Result<HeaderMap, ClientError> {
+    let wrong = |why: &str| ClientError::ConfigOption { option: "the token", why: why.to_owned() };
+    if token.0.is_empty() {
+        return Err(wrong("it is empty"));
+    }
+    let header = HeaderValue::from_str(&format!("Bearer {}", token.0));
+    let mut header = header.map_err(|_| wrong("it has characters that no token has"))?;
+    header.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, header)]))
+}
+
+fn authorities(pem: &[u8]) -> Result<Vec<Certificate>, ClientError> {
+    let wrong = |why: String| ClientError::ConfigOption { option: "the file of authorities", why };
+    let found = Certificate::from_pem_bundle(pem).map_err(|error| wrong(reason(&error)))?;
+    if found.is_empty() { Err(wrong("it has no certificate in PEM".to_owned())) } else { Ok(found) }
+}
+
+/// `"42"` or `W/"42"`.
+fn version_of(etag: &HeaderValue) -> Option<u64> {
+    etag.to_str().ok()?.trim_start_matches("W/").trim_matches('"').parse().ok()
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -14,6 +14,20 @@ pub enum ClientError {
         /// What is wrong with it.
         why: String,
     },
+    /// The address holds a user or a password.
+    #[error("the address of {host} holds a user or password; it would be seen by others and kept in histories")]
+    ConfigUserinfo {
+        /// Host of the address.
+        host: String,
+    },
+    /// Another option that cannot be used.
+    #[error("{option} cannot be used: {why}")]
+    ConfigOption {
+        /// What it is, in words.
+        option: &'static str,
+        /// What is wrong with it; no secret.
+        why: String,
+    },
     /// No connection.
     #[error("no connection to the Admin API at {address}: {why}")]
     PeerUnreachable {
@@ -58,17 +72,46 @@ pub enum ClientError {
     },
 }
 
+/// The address leads somewhere else.
+const NOT_ADMIN: &str = "--addr must name the Admin API (admin_listen, by default port 8001), not the proxy, the Status API or \
+                         the cluster's port";
+
+fn tls(why: &str) -> bool {
+    ["corrupt message", "InvalidContentType", "UnexpectedMessage"].iter().any(|word| why.contains(word))
+}
+
 impl ClientError {
     /// What to try.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::ConfigAddress { .. } => Some("give one like http://127.0.0.1:8001 with --addr or GWCTL_ADDR"),
+            Self::ConfigUserinfo { .. } => {
+                Some("take it out of the address; a token goes with --token-file, GWCTL_TOKEN_FILE or GWCTL_TOKEN")
+            }
+            Self::ConfigOption { .. } => None,
+            Self::PeerUnreachable { why, .. } if why.contains("certificate") => {
+                Some("give the authority that issued it with --cacert FILE, or trust any certificate with --insecure")
+            }
+            Self::PeerUnreachable { address, why } if address.starts_with("https:") && tls(why) => {
+                Some("the port speaks no https; try the address with http://")
+            }
             Self::PeerUnreachable { .. } => {
                 Some("is the control plane running? another address goes with --addr or GWCTL_ADDR")
             }
             Self::PeerSilent { .. } => Some("a longer limit goes with --timeout"),
-            Self::PeerAnswer { .. } => Some("--addr must name the Admin API (admin_listen), not the proxy"),
-            Self::PeerRefused { status: 401 | 403, .. } => Some("the Admin API asks for a login that was not given"),
+            Self::PeerAnswer { .. } => Some(NOT_ADMIN),
+            Self::PeerRefused { status: 401, .. } => {
+                Some("give a token with --token-file FILE, GWCTL_TOKEN_FILE or GWCTL_TOKEN (admin_auth = token)")
+            }
+            Self::PeerRefused { status: 403, .. } => {
+                Some("give a token that may do this with --token-file FILE, GWCTL_TOKEN_FILE or GWCTL_TOKEN")
+            }
+            Self::PeerRefused { status: 400, refusal, .. } if refusal.message.contains("plain HTTP") => Some(
+                "the port speaks https; try the address with https://, or the cluster's port was given for the Admin API's",
+            ),
+            Self::PeerRefused { status: 404, refusal, .. } if refusal.message.starts_with("no Route matched") => {
+                Some(NOT_ADMIN)
+            }
             Self::PeerRefused { .. } => None,
         }
     }
@@ -98,6 +141,8 @@ pub struct Refusal {
     pub name: Option<String>,
     /// Error tree by field.
     pub fields: Map<String, Value>,
+    /// One entry per refused operation of a batch: `index`, `status`, `error` ...
+    pub errors: Vec<Value>,
 }
 
 impl Refusal {
@@ -117,6 +162,10 @@ impl Refusal {
             fields: match body.remove("fields") {
                 Some(Value::Object(fields)) => fields,
                 _ => Map::new(),
+            },
+            errors: match body.remove("errors") {
+                Some(Value::Array(errors)) => errors,
+                _ => Vec::new(),
             },
         }
     }

@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+mod changes;
 mod client;
 mod error;
 mod fleet;
@@ -13,6 +14,7 @@ mod list;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Client, Options};
+pub use changes::{ChangeOperation, ChangesDone};
+pub use client::{Client, Options, Token};
 pub use error::{ClientError, Refusal};
 pub use list::{ListQuery, PAGE_SIZE, escape};

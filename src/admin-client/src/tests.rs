@@ -1,15 +1,20 @@
 //! The client against a server that answers what it is told to.
 
 use crate::fleet::date_seconds;
-use crate::{Client, ClientError, ListQuery, Options};
+use crate::{ChangeOperation, Client, ClientError, ListQuery, Options, Token};
 use gwctl_entities::Map;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// An Admin API with these answers by path: status and body. Other paths are 404.
+/// An Admin API with these answers by path: status and body. Other paths are 404, `/head` tells the request's head.
 async fn server(answers: &'static [(&'static str, u16, &'static str)]) -> Client {
+    Client::new(&Options::of(address(answers).await)).unwrap()
+}
+
+async fn address(answers: &'static [(&'static str, u16, &'static str)]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
+    let told = address.clone();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = Vec::new();
@@ -24,14 +29,49 @@ async fn server(answers: &'static [(&'static str, u16, &'static str)]) -> Client
             let path = head.split(' ').nth(1).unwrap_or_default();
             let found = answers.iter().find(|(known, ..)| *known == path);
             let (_, status, body) = found.copied().unwrap_or(("", 404, r#"{"message":"Not found"}"#));
+            let heads = serde_json::to_string(&head).unwrap();
+            let (status, body) = if path == "/head" { (200, heads.as_str()) } else { (status, body) };
             let answer = format!(
-                "HTTP/1.1 {status} X\r\ndate: Thu, 01 Jan 2026 00:00:00 GMT\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                "HTTP/1.1 {status} X\r\netag: \"7\"\r\ndate: Thu, 01 Jan 2026 00:00:00 GMT\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
                 body.len()
             );
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
-    Client::new(&Options::of(address)).unwrap()
+    told
+}
+
+#[tokio::test]
+async fn the_token_goes_with_every_request_and_is_never_shown() {
+    let token = Some(Token::new(" s3cret\n"));
+    let options = Options { token, ..Options::of(address(&[]).await) };
+    let client = Client::new(&options).unwrap();
+    let head = client.get("/head").await.unwrap().to_string();
+    assert!(head.contains("authorization: Bearer s3cret\\r"), "{head}");
+    assert!(!format!("{options:?} {client:?}").contains("s3cret"));
+    for secret in ["", "a\nb"] {
+        let error = Client::new(&Options { token: Some(Token::new(secret)), ..options.clone() }).unwrap_err();
+        assert!(matches!(error, ClientError::ConfigOption { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_login_in_the_address_is_refused_without_being_repeated() {
+    let error = Client::new(&Options::of("http://bob:hunter2@cp:8001")).unwrap_err();
+    assert!(!error.to_string().contains("hunter2") && error.hint().unwrap().contains("--token-file"), "{error}");
+}
+
+#[tokio::test]
+async fn a_batch_is_one_request_and_none_where_the_endpoint_is_missing() {
+    let delete = ChangeOperation { action: "delete", entity: "services".into(), id: "i".into(), body: None };
+    let answers = &[("/gwctl/changes?results=none", 200, r#"{"version":8}"#), ("/", 200, "{}")];
+    let client = server(answers).await;
+    assert_eq!(client.version_read(), None);
+    client.node().await.unwrap();
+    assert_eq!(client.version_read(), Some(7));
+    let done = client.change(std::slice::from_ref(&delete), Some(7)).await.unwrap();
+    assert_eq!(done.map(|done| done.version), Some(8));
+    assert_eq!(server(&[]).await.change(&[delete], None).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -91,7 +131,7 @@ async fn nobody_listening_is_unreachable_with_address_and_hint() {
 async fn an_answer_that_is_no_json_names_the_likely_mistake() {
     let client = server(&[("/", 200, "<html>hello</html>")]).await;
     let error = client.node().await.unwrap_err();
-    assert!(error.hint().unwrap().contains("not the proxy"), "{error}");
+    assert!(error.hint().unwrap().contains("Admin API"), "{error}");
 }
 
 #[tokio::test]

@@ -57,6 +57,8 @@ struct Member {
     rpc_capabilities: Vec<String>,
     /// Why it refused what it was sent last; it serves what it had.
     last_error: Option<String>,
+    /// Names of its plugins; told by protocol v1 only.
+    plugins: Option<Vec<String>>,
     /// Its link has reported something; before, Kong's table has no row of it.
     recorded: bool,
     #[serde(skip)]
@@ -215,6 +217,8 @@ impl FleetTable {
             member.sync_detail = detail;
             record.config_hash.as_str().clone_into(&mut member.config_hash);
             member.labels.clone_from(&record.info.labels);
+            let plugins = record.info.plugins.iter().map(|plugin| plugin.name.clone()).collect::<Vec<_>>();
+            member.plugins = (!plugins.is_empty()).then_some(plugins);
             member.last_seen_millis = unix_millis();
             member.recorded |= listed;
             if refused {
@@ -239,6 +243,8 @@ impl FleetTable {
             member.sync_detail = None;
             hash.as_str().clone_into(&mut member.config_hash);
             member.rpc_capabilities = capabilities.to_vec();
+            // What an earlier connection by protocol v1 told may be of another installation.
+            member.plugins = None;
             member.last_seen_millis = unix_millis();
             member.recorded = true;
             if applied {
@@ -352,6 +358,7 @@ fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) 
         target_version: Some(version),
         lag_millis,
         certificate_expires_at: row.certificate_expires_at,
+        plugins: row.plugins.clone(),
         ..FleetMember::default()
     }
 }
@@ -359,6 +366,7 @@ fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gwctl_wire::v1::{BasicInfo, PluginVersion};
 
     fn table() -> FleetTable {
         FleetTable { state: Mutex::default(), purge_delay: Duration::from_secs(60), news: broadcast::Sender::new(8) }
@@ -393,6 +401,25 @@ mod tests {
         let fleet = table.fleet(6);
         assert_eq!((fleet.items[0].applied_version, fleet.items[0].lag_millis), (Some(6), Some(0)));
         assert_eq!(fleet.config_hash.as_deref(), Some("two"));
+    }
+
+    #[test]
+    fn the_plugins_a_node_told_are_in_the_fleet() {
+        let table = table();
+        table.connected(&identity("a"));
+        reports(&table, "a", "one");
+        assert_eq!(table.fleet(1).items[0].plugins, None, "it told none");
+        let info = BasicInfo {
+            plugins: vec![PluginVersion { name: "cors".to_owned(), version: None }],
+            ..BasicInfo::default()
+        };
+        let record = NodeRecord {
+            sync_status: SyncStatus::Normal,
+            config_hash: ConfigHash::from("one"),
+            info: std::sync::Arc::new(info),
+        };
+        table.record("a", &record, None, true);
+        assert_eq!(table.fleet(1).items[0].plugins, Some(vec!["cors".to_owned()]));
     }
 
     #[test]

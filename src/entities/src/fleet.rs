@@ -66,6 +66,9 @@ pub struct FleetMember {
     /// How long the oldest change it lacks has been waiting; 0 when it lacks none.
     #[serde(default)]
     pub lag_millis: Option<u64>,
+    /// Names of the plugins it has; None when it did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugins: Option<Vec<String>>,
     /// How long its last configuration took to apply.
     #[serde(default)]
     pub apply_millis: Option<u64>,
