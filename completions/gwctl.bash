@@ -223,7 +223,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__apply)
-            opts="-f -o -y -h --file --prune --select-tag --output --color --ascii --addr --timeout --dry-run --yes --help"
+            opts="-f -o -y -h --file --prune --select-tag --output --color --ascii --addr --token-file --cacert --insecure --timeout --dry-run --yes --wait --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -257,7 +257,19 @@ _gwctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -645,7 +657,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__diff)
-            opts="-f -o -h --file --prune --select-tag --output --color --ascii --addr --timeout --help"
+            opts="-f -o -h --file --prune --select-tag --output --color --ascii --addr --token-file --cacert --insecure --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -676,6 +688,14 @@ _gwctl() {
                     return 0
                     ;;
                 --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -807,7 +827,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__dp__subcmd__list)
-            opts="-o -h --output --color --ascii --addr --timeout --help"
+            opts="-o -h --output --color --ascii --addr --token-file --cacert --insecure --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -826,6 +846,14 @@ _gwctl() {
                     return 0
                     ;;
                 --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -891,7 +919,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__get)
-            opts="-o -h --of --tag --output --addr --timeout --help services routes consumers plugins upstreams targets certificates ca-certificates snis vaults keys key-sets filter-chains acls basic-auths hmac-auths jwts key-auths oauth2 oauth2-tokens sessions acme-storage tags"
+            opts="-o -h --of --tag --output --addr --token-file --cacert --insecure --timeout --help services routes consumers plugins upstreams targets certificates ca-certificates snis vaults keys key-sets filter-chains acls basic-auths hmac-auths jwts key-auths oauth2 oauth2-tokens sessions acme-storage tags"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -906,14 +934,22 @@ _gwctl() {
                     return 0
                     ;;
                 --output)
-                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide json yaml name" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "table wide json yaml name" -- "${cur}"))
                     return 0
                     ;;
                 --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1353,7 +1389,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__top)
-            opts="-h --once --interval --color --ascii --addr --timeout --help"
+            opts="-h --once --interval --note --color --ascii --addr --token-file --cacert --insecure --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1363,11 +1399,23 @@ _gwctl() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --note)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --color)
                     COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     return 0
                     ;;
                 --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -82,8 +82,11 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcomma
 always\t''
 never\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l ascii -d 'Only ASCII characters'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from help" -f -a "join" -d 'Start a data plane that joins a control plane'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from help" -f -a "list" -d 'List the data planes of a control plane: state, version, configuration, lag'
@@ -114,9 +117,13 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l color -d 'When to 
 always\t''
 never\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l wait -d 'Wait until all connected data planes have it: 60 s, or so long; exit code 3 when they do not' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l prune -d 'Delete what the files do not have'
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l ascii -d 'Only ASCII characters'
+complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l dry-run -d 'Print what would be done and do nothing; exit code 2 when there is something to do'
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -s y -l yes -d 'Do not ask before records are deleted'
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -129,9 +136,12 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l color -d 'When to u
 always\t''
 never\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l prune -d 'Delete what the files do not have'
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l ascii -d 'Only ASCII characters'
+complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -s f -l file -d 'Declarative file, folder of such files, or - for stdin; may be repeated' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -s o -l output -d 'Form of the output' -r -f -a "table\t'One row per item, for people'
@@ -165,20 +175,29 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand convert" -l force -d 'Replac
 complete -c gwctl -n "__fish_gwctl_using_subcommand convert" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l of -d 'Only what hangs below this record' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l tag -d 'Only records that carry this tag; several must all be there' -r
-complete -c gwctl -n "__fish_gwctl_using_subcommand get" -s o -l output -d 'Form of the output' -r -f -a "table\t'One row per item, for people'
+complete -c gwctl -n "__fish_gwctl_using_subcommand get" -s o -l output -d 'Form of the output' -r -f -a "table\t'One row per record, for people'
+wide\t'A table with ids'
 json\t''
-yaml\t''"
+yaml\t''
+name\t'ENTITY/NAME, one per line'"
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l interval -d 'Time between two looks' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l note -d 'A line above the keys, for whoever starts it as a child' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless NO_COLOR or TERM=dumb speak against it'
 always\t''
 never\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l once -d 'Print one frame and end; so it is wherever there is no terminal'
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l ascii -d 'Only ASCII characters'
+complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand config; and not __fish_seen_subcommand_from show help" -s h -l help -d 'Print help'
 complete -c gwctl -n "__fish_gwctl_using_subcommand config; and not __fish_seen_subcommand_from show help" -f -a "show" -d 'Print every effective setting'

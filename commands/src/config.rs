@@ -41,11 +41,15 @@ fn table(rows: &[gwctl_conf::Shown], origin: bool) -> String {
     let width = rows.iter().map(|row| row.key.len()).max().unwrap_or_default();
     let mut text = String::new();
     for row in rows {
-        let value = if row.value.is_empty() { "-" } else { &row.value };
-        text += &match origin {
-            true => format!("{:width$} = {value}  # {}\n", row.key, row.origin),
-            false => format!("{:width$} = {value}\n", row.key),
-        };
+        // A line that sets nothing, or that hides what it sets, is a comment: the output is a settings file again.
+        let comment = if row.masked || row.value.is_empty() { "# " } else { "" };
+        let value = row.value.replace('\n', "\\n").replace('#', "\\#");
+        let line = format!("{comment}{:width$} = {value}", row.key);
+        text += line.trim_end();
+        if origin {
+            text += &format!("  # {}", row.origin);
+        }
+        text.push('\n');
     }
     text
 }

@@ -42,10 +42,25 @@ fn flags(args: &SettingsArgs, fixed: &[(&str, &str)]) -> Result<Vec<Flag>, Failu
                 .hint("for example --set admin_listen=127.0.0.1:9001")
                 .code(crate::failure::USAGE)
         })?;
+        known(key.trim(), pair)?;
         flags.push(flag("--set", key.trim(), value.trim()));
     }
     flags.extend(fixed.iter().map(|(key, value)| flag("command", key, value)));
     Ok(flags)
+}
+
+/// Directives of nginx are accepted, and anything in a file or the environment; a flag with a slip is wrong usage.
+fn known(key: &str, pair: &str) -> Result<(), Failure> {
+    if gwctl_conf::key(key).is_some() || key.starts_with("nginx_") {
+        return Ok(());
+    }
+    // The value may be a secret.
+    let failure = Failure::new(format!("--set {}: unknown setting", pair.split('=').next().unwrap_or_default()));
+    let hint = match gwctl_conf::nearest_key(key) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`gwctl config show` lists every setting".to_owned(),
+    };
+    Err(failure.hint(hint).code(crate::failure::USAGE))
 }
 
 fn mistakes(error: &ConfigError) -> Failure {

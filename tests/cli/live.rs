@@ -1,7 +1,7 @@
 //! The commands against a control plane.
 
-use super::{Ran, gwctl, path};
-use gwctl_testkit::{Cluster, Node};
+use super::{Ran, command, gwctl, path};
+use gwctl_testkit::{Cluster, Node, wait_for};
 use std::fs;
 use tempfile::TempDir;
 
@@ -105,16 +105,32 @@ fn values_of_the_environment_are_masked_in_a_diff() {
 }
 
 #[test]
+fn a_token_comes_from_a_file_or_the_environment() {
+    let cluster = Cluster::new(env!("CARGO_BIN_EXE_gwctl"));
+    let node = Node::spawn(cluster.executable(), &cluster.options("cp", "control_plane").set("admin_auth", "token"));
+    let address = format!("http://127.0.0.1:{}", node.admin());
+    let run = |arguments: &[&str]| gwctl(&[&["get", "services", "--addr", &address], arguments].concat());
+    let refused = wait_for("the Admin API", || Some(run(&[])).filter(|ran| ran.code != 69));
+    assert!(refused.code == 4 && refused.err.contains("--token-file"), "{}", refused.err);
+    let file = path(&cluster.path("cp"), "admin-token");
+    assert_eq!(run(&["--token-file", &file]).code, 0);
+    let secret = fs::read_to_string(&file).unwrap();
+    let by_environment =
+        Ran::of(command(&["get", "services", "--addr", &address]).env("GWCTL_TOKEN", secret.trim()).output().unwrap());
+    assert_eq!(by_environment.code, 0, "{}", by_environment.err);
+}
+
+#[test]
 fn a_file_is_one_version_or_nothing() {
     let live = Live::start();
     let applied = live.run(&["apply", "-f", &live.file("kong.yaml", FILE)]);
-    assert!(applied.code == 0 && applied.err.contains("applied 7 changes, version 1"), "{}", applied.err);
+    assert!(applied.code == 0 && applied.err.contains("applied 7 changes, version 2"), "{}", applied.err);
     let many: String = (0..2000)
         .map(|n| format!("- {{name: s{n}, url: \"http://h:9/x\", routes: [{{name: r{n}, paths: [/r{n}]}}]}}\n"))
         .collect();
     let many = live.file("many.yaml", &format!("_format_version: \"3.0\"\nservices:\n{many}"));
     let applied = live.run(&["apply", "-f", &many]);
-    assert!(applied.err.contains("applied 4000 changes, version 2"), "{}", applied.err);
+    assert!(applied.err.contains("applied 4000 changes, version 3"), "{}", applied.err);
 }
 
 #[test]

@@ -109,6 +109,29 @@ fn settings_are_shown_as_table_and_as_documents() {
 }
 
 #[test]
+fn shown_settings_are_a_settings_file_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = path(folder.path(), "shown.conf");
+    let set = ["--set", "pg_password=hunter2", "--set", "cluster_cert_key=some/cluster.key"];
+    let first = gwctl(&[&["config", "show", "--origin"], &set[..]].concat());
+    assert!(!first.out.contains("hunter2") && first.out.contains("= some/cluster.key"), "{}", first.out);
+    std::fs::write(&file, &first.out).unwrap();
+    let second = gwctl(&["config", "show", "-c", &file]);
+    assert_eq!(second.code, 0, "{}", second.err);
+    let values = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| line.split("  #").next().unwrap().trim_end().to_owned()).collect()
+    };
+    assert_eq!(values(&second.out), values(&first.out));
+}
+
+#[test]
+fn an_unknown_setting_as_a_flag_is_wrong_usage_with_a_suggestion() {
+    let ran = gwctl(&["config", "show", "--set", "admin_lisen=127.0.0.1:1"]);
+    assert!(ran.code == 64 && ran.err.contains("`admin_listen`"), "{}", ran.err);
+}
+
+#[test]
 fn a_wrong_setting_is_named_with_its_place() {
     let ran = gwctl(&["config", "show", "--set", "role=boss"]);
     assert_eq!(ran.code, 1);

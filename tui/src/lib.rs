@@ -28,4 +28,4 @@ pub use model::{Model, Options};
 pub use print::frame_text;
 pub use state::State;
 pub use update::update;
-pub use view::view;
+pub use view::{view, whole_width};

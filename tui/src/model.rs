@@ -22,6 +22,10 @@ pub struct Options {
     pub colour: bool,
     /// Only ASCII characters.
     pub ascii: bool,
+    /// A line above the keys.
+    pub note: Option<String>,
+    /// No cell is cut, for frames that nobody scrolls.
+    pub whole: bool,
 }
 
 /// What lies over the fleet.
@@ -37,6 +41,8 @@ pub(crate) enum Screen {
 pub struct Model {
     pub(crate) address: String,
     pub(crate) theme: Theme,
+    pub(crate) note: Option<String>,
+    pub(crate) whole: bool,
     pub(crate) now: u64,
     pub(crate) width: u16,
     pub(crate) height: u16,
@@ -77,6 +83,8 @@ impl Model {
         Model {
             address: options.address,
             theme: Theme { colour: options.colour, ascii: options.ascii },
+            note: options.note,
+            whole: options.whole,
             now: 0,
             width: 80,
             height: 24,
@@ -144,8 +152,14 @@ impl Model {
 
     /// Rows of data planes that fit below title and head, above the status line.
     pub(crate) fn page(&self) -> usize {
-        let around = 3 + usize::from(self.banner().is_some()) + usize::from(self.counts_line());
+        let lines = [self.banner().is_some(), self.counts_line(), self.note_line().is_some()];
+        let around = 3 + lines.into_iter().filter(|there| *there).count();
         usize::from(self.height).saturating_sub(around).max(1)
+    }
+
+    /// The note, where there is room for it.
+    pub(crate) fn note_line(&self) -> Option<&str> {
+        self.note.as_deref().filter(|_| self.height >= 10)
     }
 
     /// Whether the counts have a line of their own; in low terminals they share the title's.

@@ -30,6 +30,10 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
         rows.put(&banner, style);
     }
     let status = rows.take_last();
+    if let Some(note) = model.note_line() {
+        let mut above = Rows { left: rows.take_last(), buffer: &mut *rows.buffer, cut: model.theme.cut() };
+        above.put(&crate::format::plain(note), model.theme.warning());
+    }
     match model.screen {
         Screen::Fleet if area.width < NARROW => table::narrow(model, &mut rows),
         Screen::Fleet => table::wide(model, &mut rows),
@@ -42,6 +46,11 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
     let mut last = Rows { left: status, buffer: rows.buffer, cut: model.theme.cut() };
     let (text, style) = status_line(model);
     last.put(&text, style);
+}
+
+/// Width of a frame in which nothing of the fleet is cut; of a model that is whole.
+pub fn whole_width(model: &Model) -> u16 {
+    table::whole_width(model)
 }
 
 /// The lines of the screen that lies over the fleet.

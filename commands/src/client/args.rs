@@ -337,6 +337,9 @@ pub struct TopArgs {
     /// Time between two looks.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub interval: Duration,
+    /// A line above the keys, for whoever starts it as a child.
+    #[arg(long, value_name = "TEXT", hide = true)]
+    pub note: Option<String>,
     #[command(flatten)]
     pub look: LookArgs,
     #[command(flatten)]

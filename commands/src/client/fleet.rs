@@ -6,7 +6,7 @@ use super::look::Look;
 use super::table::table;
 use crate::cli::Output;
 use crate::failure::Failure;
-use gwctl_entities::fleet::Fleet;
+use gwctl_entities::fleet::{Fleet, FleetMember};
 use gwctl_tui::State;
 use gwctl_tui::format::{age, duration, short_hash};
 use gwctl_tui::state::{certificate_days, note, same_hash, silence, versions_behind};
@@ -60,11 +60,14 @@ fn rows(fleet: &Fleet, look: Look) -> String {
             versions_behind(member, fleet).map_or_else(unknown, |behind| behind.to_string()),
             member.lag_millis.map_or_else(unknown, |lag| if lag == 0 { "0".to_owned() } else { duration(lag) }),
             certificate_days(member, fleet).map_or_else(unknown, |days| format!("{days}d")),
+            member.address.clone(),
+            labels(member),
             member.id.clone(),
             note(member).unwrap_or_default(),
         ]);
     }
-    let head = ["NAME", "STATE", "VERSION", "SEEN", "CONFIG", "BEHIND", "LAG", "CERT", "ID", "NOTE"];
+    let head =
+        ["NAME", "STATE", "VERSION", "SEEN", "CONFIG", "BEHIND", "LAG", "CERT", "ADDRESS", "LABELS", "ID", "NOTE"];
     let plain = table(&head, &rows);
     let mut text = String::new();
     // The head, then one line per data plane.
@@ -81,6 +84,11 @@ fn rows(fleet: &Fleet, look: Look) -> String {
     text
 }
 
+fn labels(member: &FleetMember) -> String {
+    let labels: Vec<String> = member.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    if labels.is_empty() { "-".to_owned() } else { labels.join(",") }
+}
+
 /// Colour of the terminal's palette.
 fn code(state: State) -> u8 {
     match state {
@@ -93,7 +101,6 @@ fn code(state: State) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gwctl_entities::fleet::FleetMember;
 
     #[test]
     fn a_dead_node_is_offline_in_table_and_document() {
@@ -101,13 +108,18 @@ mod tests {
             id: "i".into(),
             name: "dp-1".into(),
             version: "3.9.1".into(),
+            address: "10.0.0.7".into(),
+            labels: [("region".to_owned(), "us".to_owned())].into(),
             sync_status: "normal".into(),
             config_hash: Some("0123456789".into()),
             ..FleetMember::default()
         };
         let fleet = Fleet { now_millis: 5000, config_hash: Some("f".into()), items: vec![member], ..Fleet::default() };
         let plain = rows(&fleet, Look { colour: false, ascii: true });
-        assert!(plain.contains("dp-1  o offline  3.9.1    5s    01234567 !=  -       -    -     i"), "{plain}");
+        assert!(
+            plain.contains("dp-1  o offline  3.9.1    5s    01234567 !=  -       -    -     10.0.0.7  region=us  i"),
+            "{plain}"
+        );
         assert_eq!(document(&fleet)["items"][0]["state"], "offline");
         let coloured = rows(&fleet, Look { colour: true, ascii: false });
         assert!(coloured.contains("\x1b[31m○ offline\x1b[0m"), "{coloured}");

@@ -6,10 +6,10 @@ use super::look::{Look, interactive};
 use crate::failure::{Failure, INTERRUPTED};
 use gwctl_admin_client::{Client, ClientError};
 use gwctl_entities::fleet::Fleet;
-use gwctl_tui::{Action, Event, Fault, Key, Model, Options, frame_text, update, view};
+use gwctl_tui::{Action, Event, Fault, Key, Model, Options, frame_text, update, view, whole_width};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,13 +26,16 @@ const AROUND: usize = 4;
 pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let client = client(&args.connect)?;
     let look = Look::of(&args.look);
+    let one = args.once || !interactive();
     let model = Model::new(Options {
+        note: args.note.clone().filter(|_| !one),
+        whole: one && !std::io::stdout().is_terminal(),
         address: client.address().to_owned(),
         interval: u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX),
         colour: look.colour,
         ascii: look.ascii,
     });
-    if args.once || !interactive() {
+    if one {
         return run(once(client, model));
     }
     // Sets raw mode and the other screen, and a panic hook that puts both back.
@@ -45,10 +48,12 @@ pub fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
 /// One frame as text, all data planes on it.
 async fn once(client: Client, mut model: Model) -> Result<ExitCode, Failure> {
     let fleet = client.fleet().await.map_err(|error| failure(&error))?;
-    let width = ratatui::crossterm::terminal::size().map_or(WIDTH, |(width, _)| width.max(40));
+    let terminal = std::io::stdout().is_terminal().then(ratatui::crossterm::terminal::size).and_then(Result::ok);
     let height = u16::try_from(fleet.items.len() + AROUND).unwrap_or(u16::MAX);
-    update(&mut model, Event::Resize { width, height: height.max(10) });
     update(&mut model, Event::Answer { now: 0, fleet: Ok(Box::new(fleet)) });
+    // Nothing is cut where no terminal says how much it shows.
+    let width = terminal.map_or_else(|| whole_width(&model).max(WIDTH), |(width, _)| width.max(40));
+    update(&mut model, Event::Resize { width, height: height.max(10) });
     let frame = frame_text(&model, width, height.max(10));
     // The last line names keys, which nobody can press here.
     let lines: Vec<&str> = frame.lines().collect();

@@ -60,6 +60,12 @@ pub enum ClientError {
         /// What the body says.
         refusal: Box<Refusal>,
     },
+    /// It has no data planes.
+    #[error("the node at {address} is no control plane: it knows of no data planes")]
+    PeerRole {
+        /// Base URL.
+        address: String,
+    },
     /// An answer that is not what an Admin API sends.
     #[error("the answer to {path} of {address} is not an Admin API's: {why}")]
     PeerAnswer {
@@ -97,6 +103,9 @@ impl ClientError {
             }
             Self::PeerUnreachable { .. } => {
                 Some("is the control plane running? another address goes with --addr or GWCTL_ADDR")
+            }
+            Self::PeerRole { .. } => {
+                Some("give the address of the Admin API of a node with role = control_plane with --addr or GWCTL_ADDR")
             }
             Self::PeerSilent { .. } => Some("a longer limit goes with --timeout"),
             Self::PeerAnswer { .. } => Some(NOT_ADMIN),

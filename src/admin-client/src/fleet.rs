@@ -18,7 +18,15 @@ impl Client {
         const PATH: &str = "/gwctl/fleet";
         match self.answer(Method::GET, PATH, None).await {
             Ok(response) => self.read(PATH, response).await,
-            Err(error) if error.status() == Some(404) => self.kong_fleet().await,
+            Err(error) if error.status() == Some(404) => match self.kong_fleet().await {
+                Err(error) if matches!(error.status(), Some(400 | 404)) => {
+                    Err(ClientError::PeerRole { address: self.address().to_owned() })
+                }
+                fleet => fleet,
+            },
+            Err(error) if error.status() == Some(400) => {
+                Err(ClientError::PeerRole { address: self.address().to_owned() })
+            }
             Err(error) => Err(error),
         }
     }

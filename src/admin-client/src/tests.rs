@@ -160,6 +160,12 @@ async fn a_plain_kong_gives_a_fleet_too() {
     assert_eq!(fleet.items[1].certificate_expires_at, Some(1_767_230_000));
 }
 
+#[tokio::test]
+async fn a_node_that_has_no_fleet_is_told_from_a_control_plane() {
+    let error = server(&[]).await.fleet().await.unwrap_err();
+    assert!(error.to_string().contains("no control plane") && error.hint().is_some(), "{error}");
+}
+
 #[test]
 fn dates_of_answers_are_read() {
     assert_eq!(date_seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));

@@ -29,6 +29,7 @@ pub use keys::{KEYS, Key, Kind, Roles, key};
 pub use listener::{KeepAlive, Listener};
 pub use material::{Material, Materials};
 pub use names::{BUNDLED_PLUGINS, BUNDLED_VAULTS};
+pub use near::nearest_key;
 pub use node::{
     AdminAuth, Cluster, Database, Dns, Flavor, Limits, LogLevel, Logs, Lua, Mtls, NodeConf, Ocsp, RealIp, Role, Tls,
     TlsPair, Tracing, UpstreamKeepalive, Workers,

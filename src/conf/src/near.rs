@@ -8,6 +8,11 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
 }
 
+/// The setting whose key is nearest to a mistyped one.
+pub fn nearest_key(name: &str) -> Option<&'static str> {
+    nearest(name, crate::KEYS.iter().map(|key| key.name))
+}
+
 /// "did you mean" with the nearest candidate.
 pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(name, candidates).map(|candidate| format!("did you mean `{candidate}`?"))

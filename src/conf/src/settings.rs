@@ -11,7 +11,7 @@ use crate::value::{self, Value};
 
 /// Variables that begin with `GWCTL_` and are read by the command line tool, not by a node.
 const TOOL_VARIABLES: &[&str] =
-    &["addr", "context", "config_dir", "token_file", "conf", "prefix_dir", "log", "color", "output"];
+    &["addr", "context", "config_dir", "token", "token_file", "cacert", "conf", "prefix_dir", "log", "color", "output"];
 
 /// A setting given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]

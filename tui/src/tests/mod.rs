@@ -11,7 +11,7 @@ const NOW: u64 = 1_790_000_000_000;
 const HASH: &str = "8e1f2a3b4c5d6e7f8091a2b3c4d5e6f7";
 
 fn options() -> Options {
-    Options { address: "127.0.0.1:8001".into(), interval: 2000, colour: false, ascii: false }
+    Options { address: "127.0.0.1:8001".into(), interval: 2000, colour: false, ascii: false, note: None, whole: false }
 }
 
 fn model() -> Model {

@@ -46,6 +46,26 @@ fn the_fleet_in_plain_ascii_has_no_other_characters() {
 }
 
 #[test]
+fn a_note_of_the_caller_stands_above_the_keys() {
+    let noted = Model::new(crate::Options { note: Some("q stops the cluster".into()), ..options() });
+    let noted = after(noted, [answered(1000, fleet()), sized(80, 12)]);
+    let text = frame_text(&noted, 80, 12);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[10] == "q stops the cluster" && lines[11].contains("q quit"), "{text}");
+}
+
+#[test]
+fn a_whole_model_cuts_nothing() {
+    let mut fleet = fleet();
+    let long = "a reason that is far longer than any column of the screen may be, to its very end";
+    fleet.items[0].last_error = Some(long.into());
+    let whole = Model::new(crate::Options { whole: true, ..options() });
+    let whole = after(whole, [answered(1000, fleet)]);
+    let text = frame_text(&whole, crate::whole_width(&whole), 30);
+    assert!(text.contains(long) && !text.contains('…'), "{text}");
+}
+
+#[test]
 fn a_narrow_terminal_shows_one_column_with_the_worst_first() {
     same("fleet-40x10", seen(), 40, 10);
 }

@@ -71,15 +71,29 @@ fn shown<'a>(model: &'a Model, rows: &mut Rows<'_>) -> Option<(&'a Fleet, Vec<&'
     Some((fleet, members.take(usize::from(rows.left.height)).collect()))
 }
 
-/// The columns that fit with their place: the fixed ones, then the others from where they are scrolled to.
+/// The columns that fit with their place: the fixed ones, then the others from where they are scrolled to. Where not
+/// all fit, the note comes before the address: what is wrong matters more than where.
 fn columns(model: &Model, fleet: &Fleet, shown: &[&FleetMember], width: u16) -> Vec<(Column, u16, u16)> {
-    let (fixed, moving) = Column::ALL.split_at(Column::FIXED);
+    let widths: Vec<(Column, usize)> = Column::ALL
+        .into_iter()
+        .map(|column| {
+            let cells = shown.iter().map(|member| Line::raw(column.cell(member, fleet, model.theme)).width());
+            let head = column.title().len() + usize::from(column == model.sort);
+            let limit = if model.whole { usize::MAX } else { column.limit() };
+            (column, cells.max().unwrap_or_default().min(limit).max(head))
+        })
+        .collect();
+    let (fixed, moving) = widths.split_at(Column::FIXED);
+    let mut moving = moving.to_vec();
+    let all: usize = widths.iter().map(|(_, width)| width + usize::from(GAP)).sum();
+    let noted = shown.iter().any(|member| note(member).is_some());
+    if noted && all > usize::from(width) + usize::from(GAP) {
+        moving.sort_by_key(|(column, _)| matches!(column, Column::Address | Column::Labels));
+    }
     let mut columns = Vec::new();
     let mut x = 0_u16;
-    for &column in fixed.iter().chain(moving.iter().skip(model.shifted)) {
-        let cells = shown.iter().map(|member| Line::raw(column.cell(member, fleet, model.theme)).width());
-        let head = column.title().len() + usize::from(column == model.sort);
-        let wanted = cells.max().unwrap_or_default().min(column.limit()).max(head) as u16;
+    for &(column, wanted) in fixed.iter().chain(moving.iter().skip(model.shifted)) {
+        let wanted = u16::try_from(wanted).unwrap_or(u16::MAX);
         let left = width.saturating_sub(x);
         // A cut column is worth its place only where it holds prose.
         if left < wanted && !(left >= 8 && column.limit() > 12) {
@@ -89,6 +103,13 @@ fn columns(model: &Model, fleet: &Fleet, shown: &[&FleetMember], width: u16) -> 
         x = x.saturating_add(wanted).saturating_add(GAP);
     }
     columns
+}
+
+/// Width at which no cell of the model's fleet is cut, when the model is whole.
+pub(crate) fn whole_width(model: &Model) -> u16 {
+    let Some(fleet) = &model.fleet else { return 0 };
+    let members: Vec<&FleetMember> = fleet.items.iter().collect();
+    columns(model, fleet, &members, u16::MAX).last().map_or(0, |(_, x, width)| x.saturating_add(*width))
 }
 
 fn at(row: Rect, x: u16, width: u16) -> Rect {
