@@ -869,7 +869,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__dump)
-            opts="-o -w -h --from --format --defaults --no-ids --select-tag --output --write --force --addr --timeout --help"
+            opts="-o -w -h --from --format --defaults --no-ids --select-tag --output --write --force --addr --token-file --cacert --insecure --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -904,6 +904,14 @@ _gwctl() {
                     return 0
                     ;;
                 --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1431,7 +1439,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__validate)
-            opts="-f -o -h --file --partial --online --output --addr --timeout --help"
+            opts="-f -o -h --file --partial --online --output --addr --token-file --cacert --insecure --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1454,6 +1462,14 @@ _gwctl() {
                     return 0
                     ;;
                 --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

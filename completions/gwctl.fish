@@ -148,9 +148,12 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -s o -l output -d 
 json\t''
 yaml\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l partial -d 'References may lead to records that the files do not have'
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l online -d 'Ask a control plane too, one request an entity'
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l from -d 'Address of the Admin API of a gwctl or Kong; the same as --addr' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l format -d 'Dialect of the file' -r -f -a "kong\t'Kong\'s declarative format 3.0: for `POST /config` and declarative_config too'
@@ -160,10 +163,13 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -s o -l output -d 'For
 json\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -s w -l write -d 'Write to this file, readable by its owner only, rather than to stdout' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l defaults -d 'Write fields that stand at their default too'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l no-ids -d 'Leave ids out where names and places say enough'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l force -d 'Replace the file when it is there'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand convert" -s f -l file -d 'Declarative file, folder of such files, or - for stdin; may be repeated' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand convert" -l to -d 'Dialect to write' -r -f -a "kong\t'Kong\'s declarative format 3.0: for `POST /config` and declarative_config too'

@@ -151,7 +151,7 @@ Examples:
   gwctl dp join 127.0.0.1:8005 -p /var/lib/gwctl-dp1 --label region:eu --set proxy_listen=0.0.0.0:8000")]
 pub struct JoinArgs {
     /// Cluster listener of the control plane; several are tried in turn.
-    #[arg(value_name = "HOST:PORT", required = true)]
+    #[arg(value_name = "HOST:PORT", required = true, value_parser = cluster_listener)]
     pub control_planes: Vec<String>,
     /// Cluster certificate (cluster_cert).
     #[arg(long, value_name = "FILE")]
@@ -160,10 +160,30 @@ pub struct JoinArgs {
     #[arg(long, value_name = "FILE")]
     pub cluster_key: Option<String>,
     /// Label of this data plane (cluster_dp_labels), may be repeated.
-    #[arg(long = "label", value_name = "KEY:VALUE")]
+    #[arg(long = "label", value_name = "KEY:VALUE", value_parser = label)]
     pub labels: Vec<String>,
     #[command(flatten)]
     pub settings: SettingsArgs,
+}
+
+/// `HOST:PORT`, no URL: the cluster's port speaks its own protocol.
+fn cluster_listener(text: &str) -> Result<String, String> {
+    match text.split_once("://") {
+        None => Ok(text.to_owned()),
+        Some((_, rest)) => {
+            let host = rest.split(['/', ':']).next().unwrap_or_default();
+            Err(format!("expected HOST:PORT of the cluster listener (cluster_listen), not a URL; try {host}:8005"))
+        }
+    }
+}
+
+/// `region:us`; `region=us` means the same.
+fn label(text: &str) -> Result<String, String> {
+    let pair = text.split_once(':').filter(|(key, _)| !key.contains('=')).or_else(|| text.split_once('='));
+    match pair {
+        Some((key, value)) if !key.is_empty() && !value.is_empty() => Ok(format!("{key}:{value}")),
+        _ => Err("expected KEY:VALUE, for example region:us".to_owned()),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -223,4 +243,26 @@ pub struct VersionArgs {
     /// Form of the output.
     #[arg(short, long, value_enum, default_value = "table")]
     pub output: Output,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_pairs_with_either_sign() {
+        assert_eq!(label("region:us"), Ok("region:us".to_owned()));
+        assert_eq!(label("region=us"), Ok("region:us".to_owned()));
+        assert_eq!(label("at=10:30"), Ok("at:10:30".to_owned()));
+        for wrong in ["", "region", "region:", "=us"] {
+            assert!(label(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_no_cluster_listener() {
+        assert_eq!(cluster_listener("cp:8005"), Ok("cp:8005".to_owned()));
+        let told = cluster_listener("https://cp.example:8001/x").unwrap_err();
+        assert!(told.contains("cp.example:8005"), "{told}");
+    }
 }

@@ -13,6 +13,8 @@ pub const NOT_EVERYWHERE: u8 = 3;
 pub const NOT_ALLOWED: u8 = 4;
 /// Exit code when a guard refused: somebody else changed the configuration meanwhile, nobody confirmed.
 pub const GUARD: u8 = 5;
+/// Exit code when a check failed.
+pub const CHECK_FAILED: u8 = 6;
 /// Exit code when a peer could not be reached: nothing has changed there.
 pub const UNREACHABLE: u8 = 69;
 /// Exit code after ctrl-c.

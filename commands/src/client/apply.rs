@@ -11,7 +11,9 @@ use super::{connect, current};
 use crate::cli::Output;
 use crate::failure::{DIFFERS, Failure};
 use gwctl_admin_client::Client;
-use gwctl_declarative::{Action, Bundle, DiffOptions, LoadOptions, Mistake, MistakeKind, Mode, Plan, load_located, plan};
+use gwctl_declarative::{
+    Action, Bundle, DiffOptions, LoadOptions, Mistake, MistakeKind, Mode, Plan, load_located, plan,
+};
 use gwctl_entities::{Fill, Value};
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;

@@ -102,11 +102,13 @@ pub struct InitArgs {
 #[command(after_help = "\
 Examples:
   gwctl certs show cluster.crt
-  gwctl certs show cluster.crt -o json")]
+  gwctl certs show *.crt -o json
+
+Exit codes: 0 all valid now, 1 error, 6 one has expired.")]
 pub struct ShowCertificateArgs {
-    /// File with certificates in PEM.
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// Files with certificates in PEM.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// Form of the output.
     #[arg(short, long, value_enum, default_value = "table")]
     pub output: Output,

@@ -3,12 +3,12 @@
 use super::args::{InitArgs, ShowCertificateArgs};
 use super::table::table;
 use crate::cli::Output;
-use crate::failure::{Failure, USAGE};
+use crate::failure::{CHECK_FAILED, Failure, USAGE};
 use gwctl_certs::{Authority, CertError, Facts, PemPair, Source, cluster_pair, read_certificates};
 use serde_json::json;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -31,6 +31,11 @@ pub fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
             path.display(),
             if *public { "certificate" } else { "private key, keep it secret" }
         ));
+    }
+    if args.pki && args.names.is_empty() {
+        eprintln!(
+            "\nthe control plane's certificate is valid for localhost only: --name HOST makes it valid elsewhere"
+        );
     }
     eprint!("{}", next_command(args));
     Ok(ExitCode::SUCCESS)
@@ -119,39 +124,68 @@ fn next_command(args: &InitArgs) -> String {
 }
 
 pub fn show(args: &ShowCertificateArgs) -> Result<ExitCode, Failure> {
-    let place = args.file.display().to_string();
-    let unreadable = |error: &dyn std::error::Error| {
-        Failure::because(format!("cannot read {place}"), error).hint("give a file with certificates in PEM")
-    };
-    let pem = std::fs::read_to_string(PathBuf::from(&args.file)).map_err(|error| unreadable(&error))?;
-    let source = Source { setting: "certificate", place: &place, pem: &pem };
-    let certificates = read_certificates(source).map_err(|error| unreadable(&error))?;
-    let facts: Result<Vec<Facts>, CertError> = certificates.iter().map(|der| Facts::read(der)).collect();
-    let facts = facts.map_err(|error| unreadable(&error))?;
+    let mut found: Vec<(String, Facts)> = Vec::new();
+    for file in &args.files {
+        let place = file.display().to_string();
+        found.extend(read(file, &place)?.into_iter().map(|facts| (place.clone(), facts)));
+    }
     let text = match args.output {
-        Output::Table => facts.iter().map(facts_text).collect::<Vec<_>>().join("\n"),
+        Output::Table => found.iter().map(|(file, facts)| facts_text(file, facts)).collect::<Vec<_>>().join("\n"),
         output => {
-            let items: Vec<_> = facts.iter().map(facts_json).collect();
+            let items: Vec<_> = found.iter().map(|(file, facts)| facts_json(file, facts)).collect();
             let document = json!({ "kind": "certificates", "version": 1, "items": items });
             if output == Output::Json { format!("{document:#}\n") } else { gwctl_declarative::to_yaml(&document) }
         }
     };
     let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(ExitCode::SUCCESS)
+    let expired: Vec<&str> =
+        found.iter().filter(|(_, facts)| days_left(facts) < 0).map(|(file, _)| file.as_str()).collect();
+    if expired.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(Failure::new(format!("expired: {}", expired.join(", "))).code(CHECK_FAILED))
+}
+
+fn read(file: &Path, place: &str) -> Result<Vec<Facts>, Failure> {
+    let unreadable = |error: &dyn std::error::Error| {
+        Failure::because(format!("cannot read {place}"), error).hint("give files with certificates in PEM")
+    };
+    let pem = std::fs::read_to_string(file).map_err(|error| unreadable(&error))?;
+    let source = Source { setting: "certificate", place, pem: &pem };
+    let certificates = read_certificates(source).map_err(|error| unreadable(&error))?;
+    let facts: Result<Vec<Facts>, CertError> = certificates.iter().map(|der| Facts::read(der)).collect();
+    facts.map_err(|error| unreadable(&error))
+}
+
+/// `2026-11-30 01:02:03 UTC` of seconds since 1970.
+fn date(seconds: i64) -> String {
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Counted from 0000-03-01, so that the day of a leap year comes last.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year + next;
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
 fn days_left(facts: &Facts) -> i64 {
     (facts.not_after - i64::try_from(now()).unwrap_or(i64::MAX)).div_euclid(86_400)
 }
 
-fn facts_text(facts: &Facts) -> String {
+fn facts_text(file: &str, facts: &Facts) -> String {
     let days = days_left(facts);
     let left = if days < 0 { format!("expired {} days ago", -days) } else { format!("{days} days left") };
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let rows = [
+        row("file", file.to_owned()),
         row("issuer", facts.issuer.clone()),
         row("names", facts.names.join(", ")),
-        row("validity", left),
+        row("from", date(facts.not_before)),
+        row("until", format!("{}, {left}", date(facts.not_after))),
         row("authority", if facts.authority { "yes" } else { "no" }.to_owned()),
         row("X.509", format!("version {}", facts.version)),
         row("serial", facts.serial.clone()),
@@ -160,8 +194,9 @@ fn facts_text(facts: &Facts) -> String {
     table(&["subject", &facts.subject], &rows)
 }
 
-fn facts_json(facts: &Facts) -> serde_json::Value {
+fn facts_json(file: &str, facts: &Facts) -> serde_json::Value {
     json!({
+        "file": file,
         "subject": facts.subject,
         "issuer": facts.issuer,
         "names": facts.names,
@@ -182,4 +217,17 @@ fn now() -> u64 {
 fn println(text: &str) {
     // A reader that closed the pipe early has what it wanted.
     let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date(1_709_164_799), "2024-02-28 23:59:59 UTC");
+        assert_eq!(date(1_709_164_800), "2024-02-29 00:00:00 UTC");
+        assert_eq!(date(-1), "1969-12-31 23:59:59 UTC");
+    }
 }

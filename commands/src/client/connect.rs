@@ -5,19 +5,13 @@ use crate::failure::{Failure, GUARD, NOT_ALLOWED, UNREACHABLE, USAGE};
 use gwctl_admin_client::{Client, ClientError, Options, Token};
 use gwctl_entities::{NodeKind, Registry, RegistryOptions, Value};
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// A client of the Admin API that the flags name.
 pub fn client(args: &ConnectArgs) -> Result<Client, Failure> {
-    let read = |path: &PathBuf, flag: &str| {
-        std::fs::read(path).map_err(|error| {
-            Failure::because(format!("cannot read {}", path.display()), &error)
-                .hint(format!("{flag} takes a file that can be read"))
-        })
-    };
     let options = Options {
         timeout: args.timeout,
-        token: token(args, &read)?,
+        token: token(args)?,
         authorities: args.cacert.as_ref().map(|path| read(path, "--cacert")).transpose()?,
         insecure: args.insecure,
         ..Options::of(&args.addr)
@@ -26,10 +20,7 @@ pub fn client(args: &ConnectArgs) -> Result<Client, Failure> {
 }
 
 /// The token of the file, else of the environment; never of a flag, where others would see it.
-fn token(
-    args: &ConnectArgs,
-    read: &dyn Fn(&PathBuf, &str) -> Result<Vec<u8>, Failure>,
-) -> Result<Option<Token>, Failure> {
+fn token(args: &ConnectArgs) -> Result<Option<Token>, Failure> {
     match &args.token_file {
         Some(path) => {
             let text = read(path, "--token-file")?;
@@ -37,6 +28,13 @@ fn token(
         }
         None => Ok(std::env::var("GWCTL_TOKEN").ok().filter(|token| !token.is_empty()).map(|token| Token::new(&token))),
     }
+}
+
+fn read(path: &Path, flag: &str) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| {
+        Failure::because(format!("cannot read {}", path.display()), &error)
+            .hint(format!("{flag} takes a file that can be read"))
+    })
 }
 
 /// Runs a command to its end.

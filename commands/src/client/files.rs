@@ -3,8 +3,8 @@
 use super::apply::Random;
 use super::args::{ConvertArgs, DialectChoice, DumpArgs, FileOutput, TargetArgs, ValidateArgs};
 use super::connect::{client, failure, node, registry, run};
-use super::{current, document};
 use super::progress::Progress;
+use super::{current, document};
 use crate::cli::Output;
 use crate::failure::Failure;
 use futures_util::future::join_all;

@@ -13,6 +13,8 @@ use ratatui::text::Line;
 
 /// Space between two columns.
 const GAP: u16 = 2;
+/// Columns of the note that are worth seeing.
+const NOTE: usize = 20;
 
 /// One row per data plane, as many columns as fit.
 pub(super) fn wide(model: &Model, rows: &mut Rows<'_>) {
@@ -71,8 +73,8 @@ fn shown<'a>(model: &'a Model, rows: &mut Rows<'_>) -> Option<(&'a Fleet, Vec<&'
     Some((fleet, members.take(usize::from(rows.left.height)).collect()))
 }
 
-/// The columns that fit with their place: the fixed ones, then the others from where they are scrolled to. Where not
-/// all fit, the note comes before the address: what is wrong matters more than where.
+/// The columns that fit with their place: the fixed ones, then the others from where they are scrolled to. Where
+/// little of the note would be seen, it comes before the address: what is wrong matters more than where.
 fn columns(model: &Model, fleet: &Fleet, shown: &[&FleetMember], width: u16) -> Vec<(Column, u16, u16)> {
     let widths: Vec<(Column, usize)> = Column::ALL
         .into_iter()
@@ -85,9 +87,10 @@ fn columns(model: &Model, fleet: &Fleet, shown: &[&FleetMember], width: u16) -> 
         .collect();
     let (fixed, moving) = widths.split_at(Column::FIXED);
     let mut moving = moving.to_vec();
-    let all: usize = widths.iter().map(|(_, width)| width + usize::from(GAP)).sum();
+    let others = widths.iter().filter(|(column, _)| *column != Column::Note);
+    let before: usize = others.map(|(_, width)| width + usize::from(GAP)).sum();
     let noted = shown.iter().any(|member| note(member).is_some());
-    if noted && all > usize::from(width) + usize::from(GAP) {
+    if noted && before + NOTE > usize::from(width) {
         moving.sort_by_key(|(column, _)| matches!(column, Column::Address | Column::Labels));
     }
     let mut columns = Vec::new();
