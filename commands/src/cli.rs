@@ -18,7 +18,8 @@ Examples:
   gwctl apply -f kong.yaml                            bring the configuration to what the file says
   gwctl top                                           watch the fleet
 
-Exit codes: 0 done or no difference, 1 error, 2 differences found, 64 wrong usage, 69 peer unreachable, 130 interrupted.";
+Exit codes: 0 done or no difference, 1 error, 2 differences found, 3 not everywhere in time, 4 token missing or not
+allowed, 5 changed by somebody else meanwhile, 6 a check failed, 64 wrong usage, 69 peer unreachable, 130 interrupted.";
 
 /// API gateway cluster in one binary: control plane, data plane, and the tool that runs them.
 #[derive(Debug, Parser)]
