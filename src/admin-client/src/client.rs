@@ -1,5 +1,6 @@
 //! One request and its answer.
 
+use crate::error;
 use crate::{ClientError, Refusal};
 use gwctl_entities::{Record, Value};
 use reqwest::header::{AUTHORIZATION, ETAG, HeaderMap, HeaderValue};
@@ -236,13 +237,34 @@ impl Client {
     }
 }
 
-/// The innermost reason, which is the system's: `Connection refused (os error 111)`.
+/// The innermost reason, which is the system's, in words: `Connection refused`.
 fn reason(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
-    cause.to_string()
+    in_words(&cause.to_string())
+}
+
+/// What libraries say, without their own names for things.
+fn in_words(reason: &str) -> String {
+    if let Some((_, why)) = reason.split_once("invalid peer certificate: ") {
+        let why = match why.split([' ', '(', '{']).next().unwrap_or_default() {
+            "UnknownIssuer" => "no known authority issued it",
+            "NotValidForName" | "NotValidForNameContext" | "certificate" => "it is for another host",
+            "Expired" | "ExpiredContext" => "it has expired",
+            "NotValidYet" | "NotValidYetContext" => "it is not valid yet",
+            _ => "it cannot be verified, as self-signed ones cannot",
+        };
+        return format!("its certificate is not trusted: {why}");
+    }
+    if reason.contains("corrupt message") || reason.contains("UnexpectedMessage") {
+        return error::NO_TLS.to_owned();
+    }
+    if reason.contains("HTTP version parsed") || reason.contains("HTTP/0.9") {
+        return error::NO_HTTP.to_owned();
+    }
+    reason.split(" (os error").next().unwrap_or(reason).to_owned()
 }
 
 /// The header of a token, kept out of every log.

@@ -78,13 +78,13 @@ pub enum ClientError {
     },
 }
 
+/// Reason when https is asked of a port that does not speak it.
+pub(crate) const NO_TLS: &str = "it does not speak https";
+/// Reason when http is asked of a port that does not speak it.
+pub(crate) const NO_HTTP: &str = "it does not speak plain http";
 /// The address leads somewhere else.
 const NOT_ADMIN: &str = "--addr must name the Admin API (admin_listen, by default port 8001), not the proxy, the Status API or \
                          the cluster's port";
-
-fn tls(why: &str) -> bool {
-    ["corrupt message", "InvalidContentType", "UnexpectedMessage"].iter().any(|word| why.contains(word))
-}
 
 impl ClientError {
     /// What to try.
@@ -98,9 +98,10 @@ impl ClientError {
             Self::PeerUnreachable { why, .. } if why.contains("certificate") => {
                 Some("give the authority that issued it with --cacert FILE, or trust any certificate with --insecure")
             }
-            Self::PeerUnreachable { address, why } if address.starts_with("https:") && tls(why) => {
-                Some("the port speaks no https; try the address with http://")
-            }
+            Self::PeerUnreachable { why, .. } if why == NO_TLS => Some("try the address with http://"),
+            Self::PeerUnreachable { why, .. } if why == NO_HTTP => Some(
+                "the Admin API's https takes https://; the cluster's port (cluster_listen) is for data planes only",
+            ),
             Self::PeerUnreachable { .. } => {
                 Some("is the control plane running? another address goes with --addr or GWCTL_ADDR")
             }
@@ -121,6 +122,10 @@ impl ClientError {
             Self::PeerRefused { status: 404, refusal, .. } if refusal.message.starts_with("no Route matched") => {
                 Some(NOT_ADMIN)
             }
+            Self::PeerRefused { status: 404, path, .. } if path.contains("?size=") => Some(
+                "is the plugin that brings this list enabled there? and does --addr name the Admin API (admin_listen), not \
+                 the Status API?",
+            ),
             Self::PeerRefused { .. } => None,
         }
     }

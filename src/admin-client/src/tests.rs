@@ -19,7 +19,8 @@ async fn address(answers: &'static [(&'static str, u16, &'static str)]) -> Strin
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = Vec::new();
             let mut buffer = [0; 4096];
-            while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+            // The first byte of a TLS handshake is answered at once, as by a server that knows only HTTP.
+            while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.first() != Some(&0x16) {
                 match stream.read(&mut buffer).await {
                     Ok(0) | Err(_) => break,
                     Ok(read) => request.extend_from_slice(&buffer[..read]),
@@ -164,6 +165,14 @@ async fn a_plain_kong_gives_a_fleet_too() {
 async fn a_node_that_has_no_fleet_is_told_from_a_control_plane() {
     let error = server(&[]).await.fleet().await.unwrap_err();
     assert!(error.to_string().contains("no control plane") && error.hint().is_some(), "{error}");
+}
+
+#[tokio::test]
+async fn a_port_that_speaks_no_https_is_told_in_words() {
+    let address = format!("https://{}", address(&[]).await);
+    let error = Client::new(&Options::of(address)).unwrap().node().await.unwrap_err();
+    assert!(error.to_string().ends_with("it does not speak https"), "{error}");
+    assert!(error.hint().unwrap().contains("http://"));
 }
 
 #[test]
