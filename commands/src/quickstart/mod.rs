@@ -216,12 +216,18 @@ fn show_examples(places: &Places) -> Result<(), Failure> {
     std::fs::write(&file, &lines)
         .map_err(|error| Failure::because(format!("cannot write {}", file.display()), &error))?;
     let indented: String = lines.lines().map(|line| format!("  {line}\n")).collect();
-    eprintln!("\nThe cluster runs. Try (also in {}):\n{indented}Logs and data: {}\n", file.display(), places.dir.display());
+    eprintln!(
+        "\nThe cluster runs. Try (also in {}):\n{indented}Logs and data: {}\n",
+        file.display(),
+        places.dir.display()
+    );
     Ok(())
 }
 
 async fn top(places: &Places, children: &mut Children) -> Result<(), Failure> {
-    let ended = children.foreground("top", &["top", "--addr", &places.admin]).await?;
+    let note =
+        format!("quickstart: lines to try are in {}; q stops the whole cluster", places.dir.join("try.txt").display());
+    let ended = children.foreground("top", &["top", "--addr", &places.admin, "--note", &note]).await?;
     if ended.success() { Ok(()) } else { Err(Failure::new(format!("gwctl top ended with {ended}"))) }
 }
 
