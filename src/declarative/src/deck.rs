@@ -1,8 +1,8 @@
 //! decK's file dialect: what its files have beside the entities of Kong's declarative format.
 //!
 //! Both dialects may be mixed: everything here is an addition to what [`crate::load()`] reads. A file first gives up
-//! its head ([`take_head`]: `_info`, `_workspace`, `_konnect`, `_plugin_configs`); once all files are joined,
-//! [`settle`] turns the rest into Kong's form.
+//! its head (`take_head`: `_info`, `_workspace`, `_konnect`, `_plugin_configs`); once all files are joined,
+//! `settle` turns the rest into Kong's form.
 
 mod head;
 mod template;
