@@ -7,10 +7,12 @@
 pub mod fuzz;
 mod http;
 mod node;
+mod relay;
 mod upstream;
 
 pub use http::{Answer, Request, delete, get, patch, post, put, read_answer, request};
 pub use node::{Cluster, Node, NodeOptions, free_ports};
+pub use relay::Relay;
 pub use upstream::Upstream;
 
 use std::time::{Duration, Instant};
