@@ -6,6 +6,7 @@
 
 mod answers;
 pub mod backend;
+mod connection;
 pub mod declarative;
 mod first_token;
 pub mod fleet;

@@ -1,11 +1,10 @@
 //! Drives the link of one data plane: moves frames, arms one timer, runs effects. It decides nothing about the protocol.
 
 use crate::answers::Answers;
+use crate::connection::{Connection, Event, sleep_until};
 use crate::fleet::{FleetTable, Identity};
 use crate::payload::{Payload, Payloads};
-use gwctl_link::{FrameReader, FrameWriter, LinkError, split};
 use gwctl_store::Store;
-use gwctl_websocket::Role;
 use gwctl_wire::Frame;
 use gwctl_wire::compat::{SyncStatus, Version};
 use gwctl_wire::v1::CpLink;
@@ -25,13 +24,6 @@ pub(crate) struct Shared {
     pub(crate) limit: usize,
     /// Answers for data planes with protocol v2; None with `cluster_rpc` off.
     pub(crate) answers: Option<Arc<Answers>>,
-}
-
-/// Events of the two halves of the connection.
-pub(crate) enum Event {
-    Frame(Frame),
-    Written,
-    Lost(String),
 }
 
 struct Session<'a> {
@@ -54,21 +46,15 @@ pub(crate) async fn serve<S>(shared: &Shared, identity: &Identity, stream: S, le
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let (reader, writer) = split(stream, Role::Server, shared.limit, leftover);
-    let (events, mut inbox) = mpsc::channel(16);
-    let (writes, outbox) = mpsc::channel(2);
-    let _reading = gwctl_lifecycle::spawn("link reader", gwctl_lifecycle::Phase::Stop, read(reader, events.clone()));
-    let writing = gwctl_lifecycle::spawn("link writer", gwctl_lifecycle::Phase::Stop, write(writer, outbox, events));
+    let (mut connection, writes) = Connection::open(stream, shared.limit, leftover);
     let link = CpLink::new(std::time::Duration::ZERO, &identity.version, shared.own_version);
     let start = Instant::now();
     let mut session =
         Session { shared, identity, link, start, writes, payloads: None, payload: None, detail: None, pinged: false };
-    let reason = session.run(&mut inbox).await;
+    let reason = session.run(&mut connection).await;
     tracing::info!(node = identity.id, address = identity.ip, %reason, "data plane disconnected");
     drop(session);
-    drop(inbox);
-    // The close frame goes out before the connection is dropped.
-    let _ = tokio::time::timeout(gwctl_link::STEP_LIMIT, writing.join()).await;
+    connection.close().await;
 }
 
 impl Session<'_> {
@@ -76,7 +62,7 @@ impl Session<'_> {
         self.start.elapsed()
     }
 
-    async fn run(&mut self, inbox: &mut mpsc::Receiver<Event>) -> Reason {
+    async fn run(&mut self, connection: &mut Connection) -> Reason {
         loop {
             while let Some(effect) = self.link.poll_effect() {
                 if let Some(reason) = self.carry_out(effect).await {
@@ -85,7 +71,7 @@ impl Session<'_> {
             }
             let timeout = self.link.next_timeout().map(|at| self.start + at);
             tokio::select! {
-                event = inbox.recv() => self.take(event.unwrap_or_else(|| Event::Lost("connection ended".to_owned()))),
+                event = connection.event() => self.take(event),
                 payload = next_payload(&mut self.payloads) => self.offer(payload),
                 () = sleep_until(timeout) => self.link.handle_timeout(self.now()),
             }
@@ -181,50 +167,4 @@ async fn next_payload(payloads: &mut Option<watch::Receiver<Option<Arc<Payload>>
         }
     }
     std::future::pending().await
-}
-
-pub(crate) async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
-pub(crate) async fn read<S: AsyncRead>(mut reader: FrameReader<S>, events: mpsc::Sender<Event>) {
-    loop {
-        let event = match reader.receive().await {
-            Ok(Some(frame)) => Event::Frame(frame),
-            Ok(None) => Event::Lost("the data plane ended the connection".to_owned()),
-            Err(error) => Event::Lost(error.to_string()),
-        };
-        let last = matches!(event, Event::Lost(_));
-        if events.send(event).await.is_err() || last {
-            return;
-        }
-    }
-}
-
-pub(crate) async fn write<S: AsyncWrite>(
-    mut writer: FrameWriter<S>,
-    mut frames: mpsc::Receiver<Frame>,
-    events: mpsc::Sender<Event>,
-) {
-    while let Some(frame) = frames.recv().await {
-        let closing = frame == Frame::Close;
-        let event = match writer.send(&frame).await {
-            Ok(()) => Event::Written,
-            Err(error @ LinkError::TooLong { .. }) => {
-                tracing::error!(%error, "configuration is too large for the cluster link; raise cluster_max_payload on all nodes");
-                Event::Lost(error.to_string())
-            }
-            Err(error) => Event::Lost(error.to_string()),
-        };
-        let last = closing || matches!(event, Event::Lost(_));
-        // After a hang-up nobody listens to events any more; that is no fault.
-        let heard = events.send(event).await.is_ok();
-        if last || !heard && frames.is_empty() {
-            break;
-        }
-    }
-    writer.close().await;
 }

@@ -2,12 +2,10 @@
 //! about the protocol.
 
 use crate::answers::Answers;
+use crate::connection::{Connection, Event, sleep_until};
 use crate::fleet::Identity;
 use crate::listener::Presence;
-use crate::session::{Event, Shared, read, sleep_until, write};
-use gwctl_lifecycle::{Phase, spawn};
-use gwctl_link::split;
-use gwctl_websocket::Role;
+use crate::session::Shared;
 use gwctl_wire::Frame;
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v2::cp_link::{Command, Effect, Reason, Report, Settings};
@@ -44,12 +42,8 @@ pub(crate) async fn serve<S>(shared: &Shared, answers: &Arc<Answers>, peer: Peer
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let (reader, writer) = split(stream, Role::Server, shared.limit, leftover);
-    let (events, mut inbox) = mpsc::channel(16);
-    let (writes, outbox) = mpsc::channel(16);
+    let (mut connection, writes) = Connection::open(stream, shared.limit, leftover);
     let (made, mut answered) = mpsc::channel(16);
-    let _reading = spawn("link reader", Phase::Stop, read(reader, events.clone()));
-    let writing = spawn("link writer", Phase::Stop, write(writer, outbox, events));
     let limits = Limits::new(shared.limit, DEFAULT_EXPANSION);
     let mut versions = answers.versions();
     let newest = *versions.borrow_and_update();
@@ -63,7 +57,7 @@ where
         }
         let timeout = session.link.next_timeout().map(|at| session.start + at);
         tokio::select! {
-            event = inbox.recv() => session.take(event.unwrap_or_else(|| Event::Lost("connection ended".to_owned()))),
+            event = connection.event() => session.take(event),
             Some((id, outcome)) = answered.recv() => session.command(Command::Answer { id, outcome }),
             Ok(()) = versions.changed() => {
                 let newest = *versions.borrow_and_update();
@@ -75,9 +69,7 @@ where
     };
     tracing::info!(node = session.hello.node_id, address = session.peer.ip, %reason, "data plane disconnected");
     drop(session);
-    drop(inbox);
-    // The close frame goes out before the connection is dropped.
-    let _ = tokio::time::timeout(gwctl_link::STEP_LIMIT, writing.join()).await;
+    connection.close().await;
 }
 
 impl Session<'_> {

@@ -8,6 +8,7 @@
 
 mod apply;
 mod changes;
+mod connection;
 pub mod directory;
 pub mod gateway;
 mod link;

@@ -1,17 +1,16 @@
 //! Drives the link to the control plane: dials, moves frames, arms one timer, runs effects. It decides nothing about
 //! the protocol.
 
+use crate::connection::{Connection, Event, sleep_until};
 use bytes::Bytes;
-use gwctl_lifecycle::{Phase, Shutdown, Task, spawn};
-use gwctl_link::{DialOptions, FrameReader, FrameWriter, LinkError, dial};
+use gwctl_lifecycle::{Phase, Shutdown, Task};
+use gwctl_link::DialOptions;
 use gwctl_wire::Frame;
 use gwctl_wire::v1::DpLink;
 use gwctl_wire::v1::dp_link::{Command, Effect, Outcome, Reason, Report, Settings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 /// Examines and applies payloads; called on a blocking thread, one at a time.
@@ -30,57 +29,19 @@ pub(crate) struct LinkOptions {
     pub(crate) connected: Arc<AtomicBool>,
 }
 
-/// What happens to a link; `O` is what came of an apply.
-pub(crate) enum Event<O> {
-    Opened(Opened),
-    Frame(Frame),
-    Lost(String),
-    /// The peer answers but not as one of this protocol does.
-    Refused(String),
-    Applied(O),
-}
-
-/// A connection that was upgraded.
-pub(crate) struct Opened {
-    pub(crate) writes: mpsc::Sender<Frame>,
-    pub(crate) halves: Vec<Task>,
-    /// Lets the reader begin. Were it to begin by itself, a peer that speaks at once could be heard before the machine
-    /// knows of the connection, and what it said would be lost.
-    pub(crate) begin: oneshot::Sender<()>,
-}
-
-/// An event and the number of the dial it belongs to: what a connection given up still says is not heard.
-pub(crate) type Numbered<O> = (u64, Event<O>);
-
 struct Driver {
     options: LinkOptions,
     link: DpLink,
     start: Instant,
-    events: mpsc::Sender<Numbered<Outcome>>,
-    /// Number of the newest dial.
-    dial: u64,
-    dialing: Option<Task>,
-    writes: Option<mpsc::Sender<Frame>>,
-    /// Reader and writer of the open connection; dropping them ends it.
-    halves: Vec<Task>,
+    connection: Connection<Outcome>,
     applying: Option<Task>,
 }
 
 /// Keeps the link up until the node stops.
 pub(crate) async fn run(options: LinkOptions, shutdown: Shutdown) {
-    let (events, mut inbox) = mpsc::channel(16);
+    let (connection, mut inbox) = Connection::new();
     let link = DpLink::new(options.settings.clone());
-    let mut driver = Driver {
-        options,
-        link,
-        start: Instant::now(),
-        events,
-        dial: 0,
-        dialing: None,
-        writes: None,
-        halves: Vec::new(),
-        applying: None,
-    };
+    let mut driver = Driver { options, link, start: Instant::now(), connection, applying: None };
     driver.command(Command::Start);
     while !driver.link.is_closed() {
         driver.run_effects().await;
@@ -108,14 +69,11 @@ impl Driver {
         let now = self.now();
         match event {
             Event::Applied(outcome) => self.link.handle_command(now, Command::Applied(outcome)),
-            _ if dial != self.dial => {}
+            _ if !self.connection.is_current(dial) => {}
             Event::Opened(opened) => {
-                self.writes = Some(opened.writes);
-                self.halves = opened.halves;
-                self.dialing = None;
+                let begin = self.connection.take(opened);
                 self.link.handle_opened(now);
-                // The reader is among the halves, hence waits.
-                let _ = opened.begin.send(());
+                begin.reading();
             }
             Event::Frame(frame) => self.link.handle_frame(now, frame),
             Event::Lost(words) | Event::Refused(words) => self.link.handle_lost(now, Reason::PeerLost(words)),
@@ -135,49 +93,25 @@ impl Driver {
     }
 
     fn dial(&mut self, control_plane: usize) {
-        self.dial += 1;
-        let (number, events) = (self.dial, self.events.clone());
-        let Some(options) = self.options.control_planes.get(control_plane).cloned() else { return };
-        tracing::debug!(address = options.address, "dialing control plane");
-        self.dialing = Some(spawn("link dial", Phase::Stop, async move {
-            let event = match dial(&options).await {
-                Ok((reader, writer)) => open(number, reader, writer, &events),
-                Err(error) => Event::Lost(error.to_string()),
-            };
-            let _ = events.send((number, event)).await;
-        }));
+        if let Some(options) = self.options.control_planes.get(control_plane) {
+            self.connection.dial(options.clone());
+        }
     }
 
     async fn send(&mut self, frame: Frame) {
-        let Some(writes) = &self.writes else { return };
-        if writes.send(frame).await.is_err() {
+        if !self.connection.send(frame).await {
             self.link.handle_lost(self.now(), Reason::PeerLost("connection ended".to_owned()));
         }
     }
 
     fn apply(&mut self, payload: Bytes, in_force: gwctl_wire::ConfigHash) {
-        let (number, events, apply) = (self.dial, self.events.clone(), self.options.apply.clone());
-        self.applying = Some(spawn("apply configuration", Phase::Drain, async move {
-            let work = tokio::task::spawn_blocking(move || apply.apply(&payload, &in_force));
-            let outcome = work.await.unwrap_or_else(|error| Outcome::Refused(format!("applying it failed: {error}")));
-            let _ = events.send((number, Event::Applied(outcome))).await;
-        }));
+        let apply = self.options.apply.clone();
+        self.applying = Some(self.connection.apply(move || apply.apply(&payload, &in_force), Outcome::Refused));
     }
 
     async fn hang_up(&mut self) {
         self.options.connected.store(false, Ordering::Relaxed);
-        self.dialing = None;
-        if let Some(writes) = self.writes.take() {
-            let _ = writes.try_send(Frame::Close);
-            drop(writes);
-            // The writer ends after the close frame; the reader is dropped with it.
-            if let Some(writer) = self.halves.pop() {
-                let _ = tokio::time::timeout(Duration::from_secs(1), writer.join()).await;
-            }
-        }
-        self.halves.clear();
-        // Whatever this connection still says belongs to the past.
-        self.dial += 1;
+        self.connection.hang_up().await;
     }
 
     fn report(&self, report: &Report) {
@@ -222,67 +156,4 @@ fn certificate_hint(reason: &Reason) -> &'static str {
         }
         _ => "",
     }
-}
-
-pub(crate) async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Starts the two halves of an upgraded connection.
-pub(crate) fn open<S, O>(
-    number: u64,
-    reader: FrameReader<S>,
-    writer: FrameWriter<S>,
-    events: &mpsc::Sender<Numbered<O>>,
-) -> Event<O>
-where
-    S: AsyncRead + AsyncWrite + Send + 'static,
-    O: Send + 'static,
-{
-    let (writes, outbox) = mpsc::channel(16);
-    let (begin, begun) = oneshot::channel();
-    let heard = events.clone();
-    let reading = spawn("link reader", Phase::Stop, async move {
-        if begun.await.is_ok() {
-            read(number, reader, heard).await;
-        }
-    });
-    let writing = spawn("link writer", Phase::Stop, write(number, writer, outbox, events.clone()));
-    Event::Opened(Opened { writes, halves: vec![reading, writing], begin })
-}
-
-async fn read<S: AsyncRead, O>(number: u64, mut reader: FrameReader<S>, events: mpsc::Sender<Numbered<O>>) {
-    loop {
-        let event = match reader.receive().await {
-            Ok(Some(frame)) => Event::Frame(frame),
-            Ok(None) => Event::Lost("the control plane ended the connection".to_owned()),
-            Err(error) => Event::Lost(error.to_string()),
-        };
-        let last = matches!(event, Event::Lost(_));
-        if events.send((number, event)).await.is_err() || last {
-            return;
-        }
-    }
-}
-
-async fn write<S: AsyncWrite, O>(
-    number: u64,
-    mut writer: FrameWriter<S>,
-    mut frames: mpsc::Receiver<Frame>,
-    events: mpsc::Sender<Numbered<O>>,
-) {
-    while let Some(frame) = frames.recv().await {
-        let outcome: Result<(), LinkError> = writer.send(&frame).await;
-        if frame == Frame::Close {
-            break;
-        }
-        if let Err(error) = outcome {
-            let _ = events.send((number, Event::Lost(error.to_string()))).await;
-            break;
-        }
-    }
-    writer.close().await;
 }

@@ -2,16 +2,16 @@
 //! beside it where no v2 is offered. It decides nothing about the protocol.
 
 use crate::apply::Configured;
-use crate::link::{self, Event, LinkOptions, Numbered, open, sleep_until};
+use crate::connection::{Connection, Event, sleep_until};
+use crate::link::{self, LinkOptions};
 use gwctl_lifecycle::{Phase, Shutdown, Task, spawn};
-use gwctl_link::{DialOptions, LinkError, dial};
+use gwctl_link::DialOptions;
 use gwctl_wire::v2::dp_link::{Command, Effect, Outcome, Reason, Report, Settings};
 use gwctl_wire::v2::{Deltas, DpLink};
 use gwctl_wire::{ConfigHash, Frame};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// What the link is made of.
@@ -29,13 +29,7 @@ struct Driver {
     link: DpLink,
     start: Instant,
     shutdown: Shutdown,
-    events: mpsc::Sender<Numbered<Outcome>>,
-    /// Number of the newest dial.
-    dial: u64,
-    dialing: Option<Task>,
-    writes: Option<mpsc::Sender<Frame>>,
-    /// Reader and writer of the open connection; dropping them ends it.
-    halves: Vec<Task>,
+    connection: Connection<Outcome>,
     applying: Option<Task>,
     /// The v1 link while it is in use; dropping it ends it.
     v1: Option<Task>,
@@ -43,18 +37,14 @@ struct Driver {
 
 /// Keeps the link up until the node stops.
 pub(crate) async fn run(options: SyncOptions, shutdown: Shutdown) {
-    let (events, mut inbox) = mpsc::channel(16);
+    let (connection, mut inbox) = Connection::new();
     options.configured.set_synced(true);
     let mut driver = Driver {
         link: DpLink::new(options.settings.clone()),
         options,
         start: Instant::now(),
         shutdown: shutdown.clone(),
-        events,
-        dial: 0,
-        dialing: None,
-        writes: None,
-        halves: Vec::new(),
+        connection,
         applying: None,
         v1: None,
     };
@@ -89,14 +79,11 @@ impl Driver {
         let now = self.now();
         match event {
             Event::Applied(outcome) => self.link.handle_command(now, Command::Applied(outcome)),
-            _ if dial != self.dial => {}
+            _ if !self.connection.is_current(dial) => {}
             Event::Opened(opened) => {
-                self.writes = Some(opened.writes);
-                self.halves = opened.halves;
-                self.dialing = None;
+                let begin = self.connection.take(opened);
                 self.link.handle_opened(now, self.options.configured.version());
-                // The reader is among the halves, hence waits.
-                let _ = opened.begin.send(());
+                begin.reading();
             }
             Event::Frame(frame) => self.link.handle_frame(now, frame),
             Event::Lost(words) => self.link.handle_lost(now, Reason::PeerLost(words)),
@@ -118,36 +105,20 @@ impl Driver {
     }
 
     fn dial(&mut self, control_plane: usize) {
-        self.dial += 1;
-        let (number, events) = (self.dial, self.events.clone());
-        let Some(options) = self.options.control_planes.get(control_plane).cloned() else { return };
-        tracing::debug!(address = options.address, "dialing control plane for protocol v2");
-        self.dialing = Some(spawn("sync dial", Phase::Stop, async move {
-            let event = match dial(&options).await {
-                Ok((reader, writer)) => open(number, reader, writer, &events),
-                Err(error @ (LinkError::Refused { .. } | LinkError::Subprotocol { .. })) => {
-                    Event::Refused(error.to_string())
-                }
-                Err(error) => Event::Lost(error.to_string()),
-            };
-            let _ = events.send((number, event)).await;
-        }));
+        if let Some(options) = self.options.control_planes.get(control_plane) {
+            self.connection.dial(options.clone());
+        }
     }
 
     async fn send(&mut self, frame: Frame) {
-        let Some(writes) = &self.writes else { return };
-        if writes.send(frame).await.is_err() {
+        if !self.connection.send(frame).await {
             self.link.handle_lost(self.now(), Reason::PeerLost("connection ended".to_owned()));
         }
     }
 
     fn apply(&mut self, deltas: Deltas, base: u64) {
-        let (number, events, configured) = (self.dial, self.events.clone(), self.options.configured.clone());
-        self.applying = Some(spawn("apply changes", Phase::Drain, async move {
-            let work = tokio::task::spawn_blocking(move || configured.apply_deltas(deltas, base));
-            let outcome = work.await.unwrap_or_else(|error| Outcome::Refused(format!("applying it failed: {error}")));
-            let _ = events.send((number, Event::Applied(outcome))).await;
-        }));
+        let configured = self.options.configured.clone();
+        self.applying = Some(self.connection.apply(move || configured.apply_deltas(deltas, base), Outcome::Refused));
     }
 
     /// Begins or ends to be kept up to date by protocol v1.
@@ -171,18 +142,7 @@ impl Driver {
         if self.v1.is_none() {
             self.options.fallback.connected.store(false, Ordering::Relaxed);
         }
-        self.dialing = None;
-        if let Some(writes) = self.writes.take() {
-            let _ = writes.try_send(Frame::Close);
-            drop(writes);
-            // The writer ends after the close frame; the reader is dropped with it.
-            if let Some(writer) = self.halves.pop() {
-                let _ = tokio::time::timeout(Duration::from_secs(1), writer.join()).await;
-            }
-        }
-        self.halves.clear();
-        // Whatever this connection still says belongs to the past.
-        self.dial += 1;
+        self.connection.hang_up().await;
     }
 
     fn report(&self, report: &Report) {

@@ -20,6 +20,8 @@ pub mod export;
 pub mod frame;
 pub mod hash;
 pub mod moment;
+#[cfg(test)]
+mod network;
 pub mod table;
 pub mod v1;
 pub mod v2;

@@ -5,29 +5,15 @@ use super::dp_link::{self, DpLink, Outcome, Report, Settings};
 use super::reconfigure::{Examined, Limits, encode, examine};
 use super::{BasicInfo, PluginVersion};
 use crate::compat::{SyncStatus, Version};
+use crate::network::{End, Network};
 use crate::{ConfigHash, ConfigTable, Frame, Moment};
 use bytes::Bytes;
 use serde_json::Map;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 mod tests;
-
-/// One direction of a connection.
-#[derive(Default)]
-struct Pipe {
-    /// Frames with the moment of their arrival; None is the end of the connection.
-    frames: VecDeque<(Moment, Option<Frame>)>,
-}
-
-impl Pipe {
-    /// In order, so nothing arrives before what was sent earlier.
-    fn send(&mut self, at: Moment, frame: Option<Frame>) {
-        let at = self.frames.back().map_or(at, |(last, _)| at.max(*last));
-        self.frames.push_back((at, frame));
-    }
-}
 
 /// What happened, in numbers.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -43,22 +29,16 @@ struct Tally {
 /// A control plane and a data plane with a network between them.
 struct Pair {
     seed: u64,
-    now: Moment,
-    latency: Duration,
+    network: Network,
     /// How long a payload takes to be applied.
     apply_time: Duration,
     dp: DpLink,
     cp: Option<CpLink>,
-    to_dp: Pipe,
-    to_cp: Pipe,
     control_plane_up: bool,
-    /// The connection exists for its ends but carries nothing.
-    vanished: bool,
     dialing: Option<Moment>,
     applying: Option<(Moment, Bytes, ConfigHash)>,
     /// When the control plane's write under way is complete.
     writing: Option<Moment>,
-    stalled_until: Moment,
     table: ConfigTable,
     /// What the control plane knows of the data plane.
     seen: Option<(SyncStatus, ConfigHash)>,
@@ -85,25 +65,20 @@ impl Pair {
             Settings { control_planes: 1, basic_info: info.encode(&Map::new()), hash: ConfigHash::zero(), seed };
         let mut pair = Self {
             seed,
-            now: Duration::ZERO,
-            latency: Duration::from_millis(20),
+            network: Network::default(),
             apply_time: Duration::from_millis(300),
             dp: DpLink::new(settings),
             cp: None,
-            to_dp: Pipe::default(),
-            to_cp: Pipe::default(),
             control_plane_up: true,
-            vanished: false,
             dialing: None,
             applying: None,
             writing: None,
-            stalled_until: Duration::ZERO,
             table: ConfigTable::default(),
             seen: None,
             tally: Tally::default(),
         };
         pair.change(0);
-        pair.dp.handle_command(pair.now, dp_link::Command::Start);
+        pair.dp.handle_command(pair.network.now, dp_link::Command::Start);
         pair.run_effects();
         pair
     }
@@ -114,7 +89,7 @@ impl Pair {
         self.table = [("services".to_owned(), vec![row.as_object().unwrap().clone()])].into_iter().collect();
         let profile = Arc::new(self.table.profile(|_| None, BTreeSet::new(), false));
         if let Some(cp) = &mut self.cp {
-            cp.handle_command(self.now, cp_link::Command::Payload(profile));
+            cp.handle_command(self.network.now, cp_link::Command::Payload(profile));
         }
         self.run_effects();
     }
@@ -123,26 +98,11 @@ impl Pair {
     fn cut(&mut self) {
         self.forget_connection();
         if let Some(mut cp) = self.cp.take() {
-            cp.handle_lost(self.now, cp_link::Reason::PeerLost("cut".to_owned()));
+            cp.handle_lost(self.network.now, cp_link::Reason::PeerLost("cut".to_owned()));
             self.check(cp.broken_invariant());
         }
-        self.dp.handle_lost(self.now, dp_link::Reason::PeerLost("cut".to_owned()));
+        self.dp.handle_lost(self.network.now, dp_link::Reason::PeerLost("cut".to_owned()));
         self.run_effects();
-    }
-
-    /// Nothing arrives any more and nobody is told.
-    fn vanish(&mut self) {
-        self.to_dp.frames.clear();
-        self.to_cp.frames.clear();
-        self.vanished = true;
-    }
-
-    /// The network holds everything back for a while.
-    fn stall(&mut self, time: Duration) {
-        self.stalled_until = self.now + time;
-        for (at, _) in self.to_dp.frames.iter_mut().chain(&mut self.to_cp.frames) {
-            *at = (*at).max(self.stalled_until);
-        }
     }
 
     fn set_control_plane(&mut self, up: bool) {
@@ -154,19 +114,19 @@ impl Pair {
 
     /// Lets time pass.
     fn run(&mut self, time: Duration) {
-        let until = self.now + time;
+        let until = self.network.now + time;
         while let Some((at, due)) = self.next_due().filter(|(at, _)| *at <= until) {
-            self.now = self.now.max(at);
+            self.network.now = self.network.now.max(at);
             self.happen(due);
             self.run_effects();
         }
-        self.now = until;
+        self.network.now = until;
     }
 
     fn next_due(&self) -> Option<(Moment, Due)> {
         [
-            self.to_dp.frames.front().map(|(at, _)| (*at, Due::ToDp)),
-            self.to_cp.frames.front().map(|(at, _)| (*at, Due::ToCp)),
+            self.network.arrives_at(End::DataPlane).map(|at| (at, Due::ToDp)),
+            self.network.arrives_at(End::ControlPlane).map(|at| (at, Due::ToCp)),
             self.writing.map(|at| (at, Due::Written)),
             self.dialing.map(|at| (at, Due::Dialed)),
             self.applying.as_ref().map(|(at, _, _)| (*at, Due::Applied)),
@@ -180,29 +140,29 @@ impl Pair {
 
     fn happen(&mut self, due: Due) {
         match due {
-            Due::DpTimer => self.dp.handle_timeout(self.now),
+            Due::DpTimer => self.dp.handle_timeout(self.network.now),
             Due::CpTimer => {
                 if let Some(cp) = &mut self.cp {
-                    cp.handle_timeout(self.now);
+                    cp.handle_timeout(self.network.now);
                 }
             }
-            Due::ToDp => match self.to_dp.frames.pop_front() {
-                Some((_, Some(frame))) => self.dp.handle_frame(self.now, frame),
-                _ => self.dp.handle_lost(self.now, dp_link::Reason::PeerLost("end".to_owned())),
+            Due::ToDp => match self.network.receive(End::DataPlane) {
+                Some(frame) => self.dp.handle_frame(self.network.now, frame),
+                None => self.dp.handle_lost(self.network.now, dp_link::Reason::PeerLost("end".to_owned())),
             },
             Due::ToCp => {
-                let frame = self.to_cp.frames.pop_front().and_then(|(_, frame)| frame);
+                let frame = self.network.receive(End::ControlPlane);
                 if let Some(cp) = &mut self.cp {
                     match frame {
-                        Some(frame) => cp.handle_frame(self.now, frame),
-                        None => cp.handle_lost(self.now, cp_link::Reason::PeerLost("end".to_owned())),
+                        Some(frame) => cp.handle_frame(self.network.now, frame),
+                        None => cp.handle_lost(self.network.now, cp_link::Reason::PeerLost("end".to_owned())),
                     }
                 }
             }
             Due::Written => {
                 self.writing = None;
                 if let Some(cp) = &mut self.cp {
-                    cp.handle_command(self.now, cp_link::Command::Written);
+                    cp.handle_command(self.network.now, cp_link::Command::Written);
                 }
             }
             Due::Dialed => self.dialed(),
@@ -214,11 +174,11 @@ impl Pair {
         self.dialing = None;
         if self.control_plane_up {
             self.forget_connection();
-            self.cp = Some(CpLink::new(self.now, "3.9.1", Version::new(3, 9, 1)));
+            self.cp = Some(CpLink::new(self.network.now, "3.9.1", Version::new(3, 9, 1)));
             self.tally.connects += 1;
-            self.dp.handle_opened(self.now);
+            self.dp.handle_opened(self.network.now);
         } else {
-            self.dp.handle_lost(self.now, dp_link::Reason::PeerLost("refused".to_owned()));
+            self.dp.handle_lost(self.network.now, dp_link::Reason::PeerLost("refused".to_owned()));
         }
     }
 
@@ -231,7 +191,7 @@ impl Pair {
             Ok(Examined::OtherType) => Outcome::Skipped,
             Err(error) => error.into(),
         };
-        self.dp.handle_command(self.now, dp_link::Command::Applied(outcome));
+        self.dp.handle_command(self.network.now, dp_link::Command::Applied(outcome));
     }
 
     fn run_effects(&mut self) {
@@ -252,27 +212,21 @@ impl Pair {
         match effect {
             dp_link::Effect::Dial { .. } => {
                 self.tally.dials += 1;
-                self.dialing = Some(self.now + self.latency * 3);
+                self.dialing = Some(self.network.now + self.network.latency * 3);
             }
             dp_link::Effect::Send(frame) => {
                 self.tally.pings += u32::from(matches!(frame, Frame::Ping(_)));
-                let at = self.arrival();
-                if !self.vanished {
-                    self.to_cp.send(at, Some(frame));
-                }
+                self.network.send(End::ControlPlane, Some(frame));
             }
             dp_link::Effect::Apply { payload, in_force } => {
                 assert!(self.applying.is_none(), "two payloads applied at once, seed {}", self.seed);
                 self.tally.applies += 1;
-                self.applying = Some((self.now + self.apply_time, payload, in_force));
+                self.applying = Some((self.network.now + self.apply_time, payload, in_force));
             }
             dp_link::Effect::HangUp(_) => {
                 self.dialing = None;
-                self.to_dp.frames.clear();
-                if !self.vanished {
-                    let at = self.arrival();
-                    self.to_cp.send(at, Some(Frame::Close));
-                }
+                self.network.deafen(End::DataPlane);
+                self.network.send(End::ControlPlane, Some(Frame::Close));
             }
             dp_link::Effect::Report(Report::Refused { fault }) => panic!("refused: {fault}, seed {}", self.seed),
             dp_link::Effect::Report(_) => {}
@@ -284,7 +238,7 @@ impl Pair {
             cp_link::Effect::WantPayload { .. } => {
                 let profile = Arc::new(self.table.profile(|_| None, BTreeSet::new(), false));
                 let cp = self.cp.as_mut().unwrap();
-                cp.handle_command(self.now, cp_link::Command::Payload(profile));
+                cp.handle_command(self.network.now, cp_link::Command::Payload(profile));
             }
             cp_link::Effect::Send(frame) => {
                 self.tally.pongs += 1;
@@ -298,12 +252,9 @@ impl Pair {
             cp_link::Effect::Record(record) => self.seen = Some((record.sync_status, record.config_hash)),
             cp_link::Effect::Withhold(verdict) => panic!("withheld: {verdict}, seed {}", self.seed),
             cp_link::Effect::HangUp(_) => {
-                if !self.vanished {
-                    let at = self.arrival();
-                    self.to_dp.send(at, Some(Frame::Close));
-                    self.to_dp.send(at, None);
-                }
-                self.to_cp.frames.clear();
+                self.network.send(End::DataPlane, Some(Frame::Close));
+                self.network.send(End::DataPlane, None);
+                self.network.deafen(End::ControlPlane);
                 self.cp = None;
                 self.writing = None;
             }
@@ -312,26 +263,17 @@ impl Pair {
 
     fn write(&mut self, frame: Frame) {
         assert!(self.writing.is_none(), "two writes at once, seed {}", self.seed);
-        self.writing = Some(self.now.max(self.stalled_until));
-        let at = self.arrival();
-        if !self.vanished {
-            self.to_dp.send(at, Some(frame));
-        }
-    }
-
-    fn arrival(&self) -> Moment {
-        self.stalled_until.max(self.now + self.latency)
+        self.writing = Some(self.network.written_at());
+        self.network.send(End::DataPlane, Some(frame));
     }
 
     fn forget_connection(&mut self) {
-        self.to_dp.frames.clear();
-        self.to_cp.frames.clear();
+        self.network.connect();
         self.writing = None;
-        self.vanished = false;
     }
 
     fn check(&self, broken: Option<&str>) {
-        assert_eq!(broken, None, "seed {}, at {:?}", self.seed, self.now);
+        assert_eq!(broken, None, "seed {}, at {:?}", self.seed, self.network.now);
     }
 
     /// Both ends agree that the data plane serves the newest configuration.

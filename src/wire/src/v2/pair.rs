@@ -3,17 +3,15 @@
 use super::cp_link::{self, CpLink};
 use super::dp_link::{self, DpLink, Outcome, Settings};
 use super::{Deltas, Hello, sync};
+use crate::network::{End, Network};
 use crate::{Frame, Moment};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 mod tests;
 
 const LIMIT: usize = 1 << 20;
-
-/// One direction of a connection: frames with the moment of their arrival; None is the end of the connection.
-type Pipe = VecDeque<(Moment, Option<Frame>)>;
 
 /// A moment and what happens then.
 type Due = (Moment, fn(&mut Pair));
@@ -81,17 +79,11 @@ impl Store {
 /// A control plane and a data plane with a network between them.
 struct Pair {
     seed: u64,
-    now: Moment,
-    latency: Duration,
+    network: Network,
     apply_time: Duration,
     dp: DpLink,
     cp: Option<CpLink>,
-    to_dp: Pipe,
-    to_cp: Pipe,
     control_plane_up: bool,
-    /// The connection exists for its ends but carries nothing.
-    vanished: bool,
-    stalled_until: Moment,
     dialing: Option<Moment>,
     applying: Option<(Moment, Deltas, u64)>,
     store: Store,
@@ -108,16 +100,11 @@ impl Pair {
             Hello { capabilities: vec![sync::CAPABILITY.to_owned()], version: "3.9.1".to_owned(), ..Hello::default() };
         let mut pair = Self {
             seed,
-            now: Duration::ZERO,
-            latency: Duration::from_millis(20),
+            network: Network::default(),
             apply_time: Duration::from_millis(300),
             dp: DpLink::new(Settings { control_planes: 1, hello, version: 0, limit: LIMIT, seed }),
             cp: None,
-            to_dp: Pipe::new(),
-            to_cp: Pipe::new(),
             control_plane_up: true,
-            vanished: false,
-            stalled_until: Duration::ZERO,
             dialing: None,
             applying: None,
             store: Store::default(),
@@ -126,7 +113,7 @@ impl Pair {
             tally: Tally::default(),
         };
         pair.store.change(0, Some(0));
-        pair.dp.handle_command(pair.now, dp_link::Command::Start);
+        pair.dp.handle_command(pair.network.now, dp_link::Command::Start);
         pair.run_effects();
         pair
     }
@@ -134,32 +121,17 @@ impl Pair {
     fn change(&mut self, row: u64, value: Option<u64>) {
         self.store.change(row, value);
         if let Some(cp) = &mut self.cp {
-            cp.handle_command(self.now, cp_link::Command::NewVersion(self.store.version()));
+            cp.handle_command(self.network.now, cp_link::Command::NewVersion(self.store.version()));
         }
         self.run_effects();
     }
 
     /// Breaks the connection for both ends at once.
     fn cut(&mut self) {
-        self.forget_connection();
+        self.network.connect();
         self.cp = None;
-        self.dp.handle_lost(self.now, dp_link::Reason::PeerLost("cut".to_owned()));
+        self.dp.handle_lost(self.network.now, dp_link::Reason::PeerLost("cut".to_owned()));
         self.run_effects();
-    }
-
-    /// Nothing arrives any more and nobody is told.
-    fn vanish(&mut self) {
-        self.to_dp.clear();
-        self.to_cp.clear();
-        self.vanished = true;
-    }
-
-    /// The network holds everything back for a while.
-    fn stall(&mut self, time: Duration) {
-        self.stalled_until = self.now + time;
-        for (at, _) in self.to_dp.iter_mut().chain(&mut self.to_cp) {
-            *at = (*at).max(self.stalled_until);
-        }
     }
 
     fn set_control_plane(&mut self, up: bool) {
@@ -171,23 +143,23 @@ impl Pair {
 
     /// Lets time pass.
     fn run(&mut self, time: Duration) {
-        let until = self.now + time;
+        let until = self.network.now + time;
         while let Some((at, due)) = self.next_due().filter(|(at, _)| *at <= until) {
-            self.now = self.now.max(at);
+            self.network.now = self.network.now.max(at);
             due(self);
             self.run_effects();
         }
-        self.now = until;
+        self.network.now = until;
     }
 
     /// What the network or one end does next.
     fn next_due(&self) -> Option<Due> {
         let dues: [Option<Due>; 6] = [
-            self.to_dp.front().map(|(at, _)| (*at, Self::arrive_at_dp as fn(&mut Pair))),
-            self.to_cp.front().map(|(at, _)| (*at, Self::arrive_at_cp as fn(&mut Pair))),
+            self.network.arrives_at(End::DataPlane).map(|at| (at, Self::arrive_at_dp as fn(&mut Pair))),
+            self.network.arrives_at(End::ControlPlane).map(|at| (at, Self::arrive_at_cp as fn(&mut Pair))),
             self.dialing.map(|at| (at, Self::dialed as fn(&mut Pair))),
             self.applying.as_ref().map(|(at, _, _)| (*at, Self::applied as fn(&mut Pair))),
-            self.dp.next_timeout().map(|at| (at, (|pair| pair.dp.handle_timeout(pair.now)) as fn(&mut Pair))),
+            self.dp.next_timeout().map(|at| (at, (|pair| pair.dp.handle_timeout(pair.network.now)) as fn(&mut Pair))),
             self.cp.as_ref().and_then(CpLink::next_timeout).map(|at| (at, Self::cp_timeout as fn(&mut Pair))),
         ];
         dues.into_iter().flatten().min_by_key(|(at, _)| *at)
@@ -195,22 +167,22 @@ impl Pair {
 
     fn cp_timeout(&mut self) {
         if let Some(cp) = &mut self.cp {
-            cp.handle_timeout(self.now);
+            cp.handle_timeout(self.network.now);
         }
     }
 
     fn arrive_at_dp(&mut self) {
-        match self.to_dp.pop_front() {
-            Some((_, Some(frame))) => self.dp.handle_frame(self.now, frame),
-            _ => self.dp.handle_lost(self.now, dp_link::Reason::PeerLost("end".to_owned())),
+        match self.network.receive(End::DataPlane) {
+            Some(frame) => self.dp.handle_frame(self.network.now, frame),
+            None => self.dp.handle_lost(self.network.now, dp_link::Reason::PeerLost("end".to_owned())),
         }
     }
 
     fn arrive_at_cp(&mut self) {
-        let frame = self.to_cp.pop_front().and_then(|(_, frame)| frame);
+        let frame = self.network.receive(End::ControlPlane);
         let Some(cp) = &mut self.cp else { return };
         match frame {
-            Some(frame) => cp.handle_frame(self.now, frame),
+            Some(frame) => cp.handle_frame(self.network.now, frame),
             None => cp.handle_lost(cp_link::Reason::PeerLost("end".to_owned())),
         }
     }
@@ -218,14 +190,14 @@ impl Pair {
     fn dialed(&mut self) {
         self.dialing = None;
         if self.control_plane_up {
-            self.forget_connection();
+            self.network.connect();
             let settings = cp_link::Settings { version: self.store.version(), sync: true, limit: LIMIT };
-            self.cp = Some(CpLink::new(self.now, settings));
+            self.cp = Some(CpLink::new(self.network.now, settings));
             self.tally.connects += 1;
             let version = self.dp.version();
-            self.dp.handle_opened(self.now, version);
+            self.dp.handle_opened(self.network.now, version);
         } else {
-            self.dp.handle_lost(self.now, dp_link::Reason::PeerLost("refused".to_owned()));
+            self.dp.handle_lost(self.network.now, dp_link::Reason::PeerLost("refused".to_owned()));
         }
     }
 
@@ -244,7 +216,7 @@ impl Pair {
                 None => _ = self.rows.remove(&id),
             }
         }
-        self.dp.handle_command(self.now, dp_link::Command::Applied(Outcome::Applied(version)));
+        self.dp.handle_command(self.network.now, dp_link::Command::Applied(Outcome::Applied(version)));
     }
 
     fn run_effects(&mut self) {
@@ -258,25 +230,25 @@ impl Pair {
             }
         }
         let broken = self.dp.broken_invariant().or(self.cp.as_ref().and_then(CpLink::broken_invariant));
-        assert_eq!(broken, None, "seed {}, at {:?}", self.seed, self.now);
+        assert_eq!(broken, None, "seed {}, at {:?}", self.seed, self.network.now);
     }
 
     fn dp_effect(&mut self, effect: dp_link::Effect) {
         match effect {
             dp_link::Effect::Dial { .. } => {
                 self.tally.dials += 1;
-                self.dialing = Some(self.now + self.latency * 3);
+                self.dialing = Some(self.network.now + self.network.latency * 3);
             }
-            dp_link::Effect::Send(frame) => self.send_to_cp(Some(frame)),
+            dp_link::Effect::Send(frame) => self.network.send(End::ControlPlane, Some(frame)),
             dp_link::Effect::Apply { deltas, base } => {
                 assert!(self.applying.is_none(), "two applies at once, seed {}", self.seed);
                 self.tally.applies += 1;
-                self.applying = Some((self.now + self.apply_time, deltas, base));
+                self.applying = Some((self.network.now + self.apply_time, deltas, base));
             }
             dp_link::Effect::HangUp(_) => {
                 self.dialing = None;
-                self.to_dp.clear();
-                self.send_to_cp(Some(Frame::Close));
+                self.network.deafen(End::DataPlane);
+                self.network.send(End::ControlPlane, Some(Frame::Close));
             }
             dp_link::Effect::Report(dp_link::Report::Refused { fault }) => panic!("{fault}, seed {}", self.seed),
             dp_link::Effect::Report(_) | dp_link::Effect::Fallback(_) => {}
@@ -287,50 +259,24 @@ impl Pair {
         match effect {
             cp_link::Effect::Send(frame) => {
                 self.tally.notifications += u32::from(notifies(&frame));
-                self.send_to_dp(Some(frame));
+                self.network.send(End::DataPlane, Some(frame));
             }
             cp_link::Effect::Pull { id, version } => {
                 self.tally.pulls += 1;
                 let outcome = Ok(self.store.answer(version).1.into());
                 if let Some(cp) = &mut self.cp {
-                    cp.handle_command(self.now, cp_link::Command::Answer { id, outcome });
+                    cp.handle_command(self.network.now, cp_link::Command::Answer { id, outcome });
                 }
             }
             cp_link::Effect::Record { version } => self.seen = Some(version),
             cp_link::Effect::HangUp(_) => {
-                self.send_to_dp(Some(Frame::Close));
-                self.send_to_dp(None);
-                self.to_cp.clear();
+                self.network.send(End::DataPlane, Some(Frame::Close));
+                self.network.send(End::DataPlane, None);
+                self.network.deafen(End::ControlPlane);
                 self.cp = None;
             }
             cp_link::Effect::Joined(_) | cp_link::Effect::Report(_) | cp_link::Effect::Refused(_) => {}
         }
-    }
-
-    fn send_to_dp(&mut self, frame: Option<Frame>) {
-        let at = self.arrival(self.to_dp.back());
-        if !self.vanished {
-            self.to_dp.push_back((at, frame));
-        }
-    }
-
-    fn send_to_cp(&mut self, frame: Option<Frame>) {
-        let at = self.arrival(self.to_cp.back());
-        if !self.vanished {
-            self.to_cp.push_back((at, frame));
-        }
-    }
-
-    /// In order, so nothing arrives before what was sent earlier.
-    fn arrival(&self, last: Option<&(Moment, Option<Frame>)>) -> Moment {
-        let at = self.stalled_until.max(self.now + self.latency);
-        last.map_or(at, |(last, _)| at.max(*last))
-    }
-
-    fn forget_connection(&mut self) {
-        self.to_dp.clear();
-        self.to_cp.clear();
-        self.vanished = false;
     }
 
     /// The data plane has what the store has, and the control plane knows it.

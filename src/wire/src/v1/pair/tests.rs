@@ -34,7 +34,7 @@ fn a_day_of_heartbeats_keeps_one_connection() {
 #[test]
 fn a_burst_of_changes_arrives_as_its_last_one_in_few_applies() {
     let mut pair = synced();
-    pair.stall(SECOND);
+    pair.network.stall(SECOND);
     for name in 1..=100 {
         pair.change(name);
     }
@@ -57,7 +57,7 @@ fn a_change_while_the_node_is_away_is_there_when_it_comes_back() {
 fn both_ends_notice_a_connection_that_vanished() {
     let mut pair = synced();
     pair.run(SECOND * 60);
-    pair.vanish();
+    pair.network.vanish();
     pair.change(1);
     pair.run(SILENCE_LIMIT + SECOND * 12);
     assert!(pair.is_in_sync());
@@ -68,7 +68,7 @@ fn both_ends_notice_a_connection_that_vanished() {
 fn a_stall_shorter_than_the_limits_is_waited_out() {
     let mut pair = synced();
     pair.change(1);
-    pair.stall(SECOND * 14);
+    pair.network.stall(SECOND * 14);
     pair.run(SECOND * 20);
     assert!(pair.is_in_sync());
     assert_eq!(pair.tally.connects, 1);
@@ -122,16 +122,16 @@ proptest! {
             match act {
                 Act::Change(name) => pair.change(name),
                 Act::Cut => pair.cut(),
-                Act::Vanish => pair.vanish(),
-                Act::Stall(millis) => pair.stall(Duration::from_millis(millis)),
+                Act::Vanish => pair.network.vanish(),
+                Act::Stall(millis) => pair.network.stall(Duration::from_millis(millis)),
                 Act::ControlPlane(up) => pair.set_control_plane(up),
-                Act::Latency(millis) => pair.latency = Duration::from_millis(millis),
+                Act::Latency(millis) => pair.network.latency = Duration::from_millis(millis),
                 Act::ApplyTime(millis) => pair.apply_time = Duration::from_millis(millis),
                 Act::Run(millis) => pair.run(Duration::from_millis(millis)),
             }
         }
         pair.control_plane_up = true;
-        pair.latency = Duration::from_millis(20);
+        pair.network.latency = Duration::from_millis(20);
         pair.apply_time = Duration::from_millis(300);
         // An apply that began with a long time may still run, and a stall may still last.
         pair.run(SECOND * 90);

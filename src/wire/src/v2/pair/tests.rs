@@ -69,7 +69,7 @@ fn changes_while_the_node_is_away_arrive_as_changes_or_at_once_if_the_log_forgot
 #[test]
 fn both_ends_notice_a_connection_that_vanished() {
     let mut pair = synced();
-    pair.vanish();
+    pair.network.vanish();
     pair.change(1, Some(1));
     pair.run(SILENCE_LIMIT + SECOND * 12);
     assert!(pair.is_in_sync());
@@ -135,10 +135,10 @@ proptest! {
                 Act::Change(row, value) => pair.change(row, value),
                 Act::Forget => pair.store.forget(),
                 Act::Cut => pair.cut(),
-                Act::Vanish => pair.vanish(),
-                Act::Stall(millis) => pair.stall(Duration::from_millis(millis)),
+                Act::Vanish => pair.network.vanish(),
+                Act::Stall(millis) => pair.network.stall(Duration::from_millis(millis)),
                 Act::ControlPlane(up) => pair.set_control_plane(up),
-                Act::Latency(millis) => pair.latency = Duration::from_millis(millis),
+                Act::Latency(millis) => pair.network.latency = Duration::from_millis(millis),
                 Act::ApplyTime(millis) => pair.apply_time = Duration::from_millis(millis),
                 Act::Run(millis) => pair.run(Duration::from_millis(millis)),
             }
@@ -146,7 +146,7 @@ proptest! {
         // A configuration without any row carries no version; real ones have the default workspace.
         pair.change(99, Some(99));
         pair.control_plane_up = true;
-        pair.latency = Duration::from_millis(20);
+        pair.network.latency = Duration::from_millis(20);
         pair.apply_time = Duration::from_millis(300);
         // An apply that began with a long time may still run, and a stall may still last.
         pair.run(SECOND * 90);
