@@ -1,12 +1,12 @@
 //! The data plane's own copy of its configuration: it starts from it when no control plane answers, and reads
 //! consumers and credentials from it while it runs.
 
-use crate::Delta;
 use crate::environment::{Environment, MapSize, claim};
 use crate::fault::{Fault, StoreError, misuse};
 use crate::lmdb::{Snapshot, millis};
 use crate::reading::schema_of;
 use crate::tables::Tables;
+use crate::{Delta, Digest};
 use gwctl_entities::{EntityError, Page, PageQuery, Read, Record, Registry};
 use gwctl_lifecycle::{Clock, SystemClock};
 use heed::RwTxn;
@@ -15,6 +15,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+mod incoming;
+
+pub use incoming::{Applied, Stand};
 
 /// Setting that holds the hash of the configuration.
 const HASH: &str = "config_hash";
@@ -58,6 +62,8 @@ pub enum Opening {
 /// An LMDB folder with the configuration of one data plane. All calls block, for microseconds where they read.
 pub struct DataPlaneCache {
     environment: Environment,
+    /// Records and indexes once more; see [`incoming`].
+    second: Tables,
     registry: Arc<Registry>,
     clock: Arc<dyn Clock>,
     opening: Opening,
@@ -84,7 +90,8 @@ impl DataPlaneCache {
         let (environment, damage) = open_or_start_over(folder, size, lock)?;
         let damage = damage.or(crashed);
         let opening = damage.map_or(Opening::Empty, Opening::Discarded);
-        let mut cache = DataPlaneCache { environment, registry, clock, opening, writer: Mutex::new(()) };
+        let second = environment.second_tables()?;
+        let mut cache = DataPlaneCache { environment, second, registry, clock, opening, writer: Mutex::new(()) };
         if let Some(opening) = cache.settle(tag)? {
             cache.opening = opening;
         }
@@ -102,6 +109,7 @@ impl DataPlaneCache {
         }
         self.transaction(|tables, txn| {
             tables.clear_records(txn)?;
+            incoming::forget(tables, txn)?;
             tables.set_setting(txn, HASH, None)?;
             tables.set_setting(txn, TAG, Some(tag))
         })?;
@@ -133,6 +141,7 @@ impl DataPlaneCache {
                     tables.put(txn, schema, &id, old.as_ref(), Some(record))?;
                 }
             }
+            incoming::forget(tables, txn)?;
             tables.set_setting(txn, HASH, Some(&configuration.hash))
         })
     }
@@ -142,17 +151,8 @@ impl DataPlaneCache {
     /// Of each delta only entity, id and the new record count; the order does not matter.
     pub fn apply_deltas(&self, hash: &str, deltas: &[Delta]) -> Result<Duration, StoreError> {
         self.transaction(|tables, txn| {
-            // All removals first: a value may move from one record to another.
-            for delta in deltas {
-                let schema = schema_of(&self.registry, &delta.entity)?;
-                if let Some(old) = tables.record(txn, &delta.entity, &delta.id)? {
-                    tables.put(txn, schema, &delta.id, Some(&old), None)?;
-                }
-            }
-            for delta in deltas {
-                let Some(new) = &delta.new else { continue };
-                tables.put(txn, schema_of(&self.registry, &delta.entity)?, &delta.id, None, Some(new))?;
-            }
+            self.put_rows(tables, txn, deltas, &mut Digest::default())?;
+            incoming::forget(tables, txn)?;
             tables.set_setting(txn, HASH, Some(hash))
         })
     }
@@ -169,7 +169,7 @@ impl DataPlaneCache {
     }
 
     fn load_records(&self, portion: Portion) -> Result<Option<CachedConfiguration>, StoreError> {
-        let snapshot = Snapshot::new(&self.environment, &self.registry, millis(self.clock.as_ref()))?;
+        let snapshot = self.snapshot()?;
         let Some(hash) = snapshot.look(|view| view.tables.setting(view.txn, HASH))? else { return Ok(None) };
         let left_out = match portion {
             Portion::Whole => BTreeSet::new(),
@@ -188,7 +188,11 @@ impl DataPlaneCache {
 
     /// A consistent view for several look-ups. Let it go soon.
     pub fn read(&self) -> Result<Box<dyn Read + '_>, EntityError> {
-        Ok(Box::new(Snapshot::new(&self.environment, &self.registry, millis(self.clock.as_ref()))?))
+        Ok(Box::new(self.snapshot()?))
+    }
+
+    fn snapshot(&self) -> Result<Snapshot<'_>, StoreError> {
+        Snapshot::of(&self.environment, &self.registry, millis(self.clock.as_ref()), |txn| self.in_force(txn))
     }
 
     /// The record with this primary key.
@@ -211,17 +215,35 @@ impl DataPlaneCache {
 
     fn reading<T>(&self, call: impl FnOnce(&Tables, &heed::RoTxn<'_>) -> Result<T, Fault>) -> Result<T, StoreError> {
         let reading = self.environment.reading()?;
-        call(&self.environment.tables, &reading.txn).map_err(|fault| fault.at(&self.environment.folder))
+        let called = self.in_force(&reading.txn).and_then(|tables| call(tables, &reading.txn));
+        called.map_err(|fault| fault.at(&self.environment.folder))
     }
 
     /// Runs one transaction, as often as the map must grow for it.
     fn transaction(&self, work: impl Fn(&Tables, &mut RwTxn<'_>) -> Result<(), Fault>) -> Result<Duration, StoreError> {
         let started = Instant::now();
+        self.transaction_if(|tables, txn| work(tables, txn).map(|()| true)).map(drop)?;
+        Ok(started.elapsed())
+    }
+
+    /// The same for work that may find at its end that it should not be kept: None.
+    fn transaction_if(
+        &self,
+        mut work: impl FnMut(&Tables, &mut RwTxn<'_>) -> Result<bool, Fault>,
+    ) -> Result<Option<Duration>, StoreError> {
+        let started = Instant::now();
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let mut txn = self.environment.writing()?;
-            match work(&self.environment.tables, &mut txn).and_then(|()| Ok(txn.commit()?)) {
-                Ok(()) => return Ok(started.elapsed()),
+            let tables = self.in_force(&txn).map_err(|fault| fault.at(&self.environment.folder))?;
+            let worked = work(tables, &mut txn).and_then(|keep| {
+                if keep {
+                    txn.commit()?;
+                }
+                Ok(keep)
+            });
+            match worked {
+                Ok(keep) => return Ok(keep.then(|| started.elapsed())),
                 Err(fault) if fault.is_outgrown() => self.environment.grow()?,
                 Err(fault) => return Err(fault.at(&self.environment.folder)),
             }

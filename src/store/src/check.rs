@@ -36,6 +36,10 @@ pub(crate) fn problems(txn: &RoTxn<'_>, tables: &Tables, registry: &Registry) ->
         problems.extend(stray.map(|key| format!("{name}: entry {} belongs to no record", shown(key))));
     }
     problems.extend(log_problems(txn, tables)?);
+    let (kept, found) = (log::position(txn, tables)?.digest, log::digest_from_scratch(txn, tables, registry)?);
+    if log::has_digest(txn, tables, registry)? && kept != found {
+        problems.push(format!("digest: {kept} is kept, the records come to {found}"));
+    }
     Ok(problems)
 }
 

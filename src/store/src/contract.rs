@@ -1,5 +1,6 @@
 //! What every storage engine promises, and the values that cross the promise.
 
+use crate::digest::Digest;
 use gwctl_entities::{EntityError, Read, Record, Registry, Write};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -37,6 +38,19 @@ pub trait Store: Send + Sync {
 
     /// One version with its deltas; None when it is not in the log (any more).
     fn change(&self, version: u64) -> Result<Option<Change>, EntityError>;
+
+    /// What tells this store from every other, whatever their versions; made with the store.
+    fn id(&self) -> &str;
+
+    /// The newest version and the digest of what it left, as of the same moment.
+    fn position(&self) -> Result<Position, EntityError>;
+
+    /// Digest of what this version left; None when the log does not hold it (any more).
+    fn digest_at(&self, version: u64) -> Result<Option<Digest>, EntityError>;
+
+    /// The rows that data planes get, as stored, parents before children, ids ascending, expired ones included: those
+    /// behind `after`, until `bytes` of JSON are passed. Each call is a short read of its own.
+    fn rows_after(&self, after: Option<&Place>, bytes: usize) -> Result<Rows, EntityError>;
 
     /// Headings of the log, newest first, at most `limit`, all below `before` when given.
     fn history(&self, before: Option<u64>, limit: usize) -> Result<Vec<HistoryEntry>, EntityError>;
@@ -80,6 +94,33 @@ impl dyn Store + '_ {
             value.ok_or_else(|| EntityError::Database("the store committed without running the work".into()))?;
         Ok((value, commit))
     }
+}
+
+/// Where a configuration stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Number of the newest version.
+    pub version: u64,
+    /// Digest of the rows it left.
+    pub digest: Digest,
+}
+
+/// The place of a row among all that data planes get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Schema name of the entity.
+    pub entity: String,
+    /// Primary key text.
+    pub id: String,
+}
+
+/// Some rows in a row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rows {
+    /// Each with its place.
+    pub rows: Vec<(Place, Record)>,
+    /// No row follows.
+    pub last: bool,
 }
 
 /// Who caused a batch and through which door, for history and audit.
@@ -131,6 +172,8 @@ pub struct Change {
     pub time_millis: u64,
     /// Who and through which door.
     pub origin: Origin,
+    /// Digest of what it left; None for versions from before digests were kept.
+    pub digest: Option<Digest>,
     /// Ordered as in [`Commit`].
     pub deltas: Arc<[Delta]>,
 }

@@ -100,6 +100,11 @@ impl Environment {
         }
     }
 
+    /// Opens a second set of records and indexes.
+    pub(crate) fn second_tables(&self) -> Result<Tables, StoreError> {
+        self.tables.open_second(&self.env).map_err(|error| Fault::from(error).at(&self.folder))
+    }
+
     /// Begins to read.
     pub(crate) fn reading(&self) -> Result<Reading<'_>, StoreError> {
         let pass = self.gate.enter();

@@ -2,6 +2,7 @@
 //!
 //! - [`contract`]: [`Store`], the trait every engine implements, and what its calls give back.
 //! - [`lmdb`]: [`LmdbStore`], the embedded engine.
+//! - [`digest`]: [`Digest`], one number for the whole configuration.
 //! - [`cache`]: [`DataPlaneCache`], what a data plane keeps of its configuration.
 //!
 //! Both keep records and indexes in the same tables by the same code; the store adds rules and the change log.
@@ -11,6 +12,7 @@
 pub mod cache;
 mod check;
 pub mod contract;
+pub mod digest;
 mod environment;
 mod fault;
 mod fill;
@@ -25,8 +27,9 @@ mod suite;
 mod tables;
 mod writing;
 
-pub use cache::{CachedConfiguration, DataPlaneCache, Opening, Portion};
-pub use contract::{Change, Changes, Commit, Delta, HistoryEntry, Origin, Store, Work};
+pub use cache::{Applied, CachedConfiguration, DataPlaneCache, Opening, Portion, Stand};
+pub use contract::{Change, Changes, Commit, Delta, HistoryEntry, Origin, Place, Position, Rows, Store, Work};
+pub use digest::Digest;
 pub use environment::MapSize;
 pub use fault::StoreError;
 pub use fill::{SystemFill, unix_millis};

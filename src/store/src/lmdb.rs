@@ -1,14 +1,16 @@
 //! The embedded store: one folder, no server, crash-safe.
 
-use crate::contract::{Change, Changes, Commit, HistoryEntry, Origin, Store, Work};
+use crate::contract::{Change, Changes, Commit, HistoryEntry, Origin, Place, Position, Rows, Store, Work};
+use crate::digest::Digest;
 use crate::environment::{Environment, MapSize, Reading};
 use crate::fault::{Fault, StoreError};
 use crate::reading::View;
+use crate::tables::Tables;
 use crate::writing::Batch;
-use crate::{check, log};
+use crate::{check, log, reading};
 use gwctl_entities::{EntityError, Page, PageQuery, Read, Record, Registry, Write};
 use gwctl_lifecycle::{Clock, SystemClock};
-use heed::RwTxn;
+use heed::{RoTxn, RwTxn};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +50,11 @@ pub struct LmdbStore {
     options: LmdbOptions,
     writer: Mutex<()>,
     newest: watch::Sender<u64>,
+    id: String,
 }
+
+/// Setting that holds the store's id.
+const ID: &str = "store_id";
 
 /// How one run of a batch ended.
 enum Run {
@@ -65,7 +71,26 @@ impl LmdbStore {
         drop(reading);
         let ranks = registry.entities().enumerate().map(|(rank, schema)| (schema.name.clone(), rank)).collect();
         let newest = watch::Sender::new(version);
-        Ok(LmdbStore { environment, registry, ranks, options, writer: Mutex::new(()), newest })
+        let id = String::new();
+        let mut store = LmdbStore { environment, registry, ranks, options, writer: Mutex::new(()), newest, id };
+        store.settle()?;
+        Ok(store)
+    }
+
+    /// Gives a new store its id, and a store of an older gwctl its digest.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        let tables = &self.environment.tables;
+        let (id, digest) =
+            self.reading(|txn| Ok((tables.setting(txn, ID)?, log::has_digest(txn, tables, &self.registry)?)))?;
+        let fresh = id.clone().unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+        if id.is_none() || !digest {
+            self.maintain(|txn| {
+                tables.set_setting(txn, ID, Some(&fresh))?;
+                if digest { Ok(()) } else { log::make_digest(txn, tables, &self.registry) }
+            })?;
+        }
+        self.id = fresh;
+        Ok(())
     }
 
     /// Reads everything and tells what does not fit: records against indexes, the log against its counter.
@@ -81,7 +106,7 @@ impl LmdbStore {
         self.environment.copy_to(file)
     }
 
-    fn reading<T>(&self, call: impl FnOnce(&heed::RoTxn<'_>) -> Result<T, Fault>) -> Result<T, StoreError> {
+    fn reading<T>(&self, call: impl FnOnce(&RoTxn<'_>) -> Result<T, Fault>) -> Result<T, StoreError> {
         let reading = self.environment.reading()?;
         call(&reading.txn).map_err(|fault| self.at(fault))
     }
@@ -131,7 +156,7 @@ impl LmdbStore {
         }
         let version = version + 1;
         let mut txn = batch.txn;
-        let written = log::append(&mut txn, tables, version, now, origin, &deltas)
+        let written = log::append(&mut txn, tables, &self.registry, version, now, origin, &deltas)
             .and_then(|()| log::trim_in_passing(&mut txn, tables, self.options.keep_versions))
             .and_then(|()| Ok(txn.commit()?));
         match written {
@@ -145,7 +170,7 @@ impl LmdbStore {
     }
 
     /// Runs something that makes no version, as often as the map must grow for it.
-    fn maintain<T>(&self, work: impl Fn(&mut RwTxn<'_>) -> Result<T, Fault>) -> Result<T, EntityError> {
+    fn maintain<T>(&self, work: impl Fn(&mut RwTxn<'_>) -> Result<T, Fault>) -> Result<T, StoreError> {
         let _writer = self.one_writer();
         loop {
             let mut txn = self.environment.writing()?;
@@ -156,7 +181,7 @@ impl LmdbStore {
             match done {
                 Ok(value) => return Ok(value),
                 Err(fault) if fault.is_outgrown() => self.environment.grow()?,
-                Err(fault) => return Err(self.at(fault).into()),
+                Err(fault) => return Err(self.at(fault)),
             }
         }
     }
@@ -200,6 +225,22 @@ impl Store for LmdbStore {
         Ok(self.reading(|txn| log::change(txn, &self.environment.tables, version))?)
     }
 
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn position(&self) -> Result<Position, EntityError> {
+        Ok(self.reading(|txn| log::position(txn, &self.environment.tables))?)
+    }
+
+    fn digest_at(&self, version: u64) -> Result<Option<Digest>, EntityError> {
+        Ok(self.reading(|txn| log::digest_at(txn, &self.environment.tables, version))?)
+    }
+
+    fn rows_after(&self, after: Option<&Place>, bytes: usize) -> Result<Rows, EntityError> {
+        Ok(self.reading(|txn| reading::exported_rows(txn, &self.environment.tables, &self.registry, after, bytes))?)
+    }
+
     fn history(&self, before: Option<u64>, limit: usize) -> Result<Vec<HistoryEntry>, EntityError> {
         Ok(self.reading(|txn| log::history(txn, &self.environment.tables, before, limit))?)
     }
@@ -213,7 +254,7 @@ impl Store for LmdbStore {
     }
 
     fn trim_log(&self, keep: u64) -> Result<u64, EntityError> {
-        self.maintain(|txn| log::trim(txn, &self.environment.tables, keep, u64::MAX))
+        Ok(self.maintain(|txn| log::trim(txn, &self.environment.tables, keep, u64::MAX))?)
     }
 
     fn setting(&self, key: &str) -> Result<Option<String>, EntityError> {
@@ -221,24 +262,25 @@ impl Store for LmdbStore {
     }
 
     fn set_setting(&self, key: &str, value: Option<&str>) -> Result<(), EntityError> {
-        self.maintain(|txn| self.environment.tables.set_setting(txn, key, value))
+        Ok(self.maintain(|txn| self.environment.tables.set_setting(txn, key, value))?)
     }
 
     fn setting_or_set(&self, key: &str, value: &str) -> Result<String, EntityError> {
-        self.maintain(|txn| match self.environment.tables.setting(txn, key)? {
+        Ok(self.maintain(|txn| match self.environment.tables.setting(txn, key)? {
             Some(stored) => Ok(stored),
             None => {
                 self.environment.tables.set_setting(txn, key, Some(value))?;
                 Ok(value.to_owned())
             }
-        })
+        })?)
     }
 }
 
 /// A consistent view for [`Read`]: one read transaction and the moment by which rows expire.
 pub(crate) struct Snapshot<'s> {
     reading: Reading<'s>,
-    environment: &'s Environment,
+    tables: &'s Tables,
+    folder: &'s Path,
     registry: &'s Registry,
     now: u64,
     version: u64,
@@ -251,16 +293,27 @@ impl<'s> Snapshot<'s> {
         registry: &'s Registry,
         now: u64,
     ) -> Result<Snapshot<'s>, StoreError> {
+        Snapshot::of(environment, registry, now, |_| Ok(&environment.tables))
+    }
+
+    /// Begins to read the set of tables that is chosen.
+    pub(crate) fn of(
+        environment: &'s Environment,
+        registry: &'s Registry,
+        now: u64,
+        choose: impl FnOnce(&RoTxn<'_>) -> Result<&'s Tables, Fault>,
+    ) -> Result<Snapshot<'s>, StoreError> {
+        let folder = environment.folder.as_path();
         let reading = environment.reading()?;
-        let version = log::version(&reading.txn, &environment.tables).map_err(|fault| fault.at(&environment.folder))?;
-        Ok(Snapshot { reading, environment, registry, now, version })
+        let tables = choose(&reading.txn).map_err(|fault| fault.at(folder))?;
+        let version = log::version(&reading.txn, tables).map_err(|fault| fault.at(folder))?;
+        Ok(Snapshot { reading, tables, folder, registry, now, version })
     }
 
     /// Runs a look-up.
     pub(crate) fn look<T>(&self, call: impl FnOnce(View<'_>) -> Result<T, Fault>) -> Result<T, StoreError> {
-        let view =
-            View { txn: &self.reading.txn, tables: &self.environment.tables, registry: self.registry, now: self.now };
-        call(view).map_err(|fault| fault.at(&self.environment.folder))
+        let view = View { txn: &self.reading.txn, tables: self.tables, registry: self.registry, now: self.now };
+        call(view).map_err(|fault| fault.at(self.folder))
     }
 }
 

@@ -1,14 +1,19 @@
 //! The change log and the version counter.
 
-use crate::contract::{Change, Changes, Delta, HistoryEntry, Origin};
+use crate::contract::{Change, Changes, Delta, HistoryEntry, Origin, Position};
+use crate::digest::{self, Digest};
 use crate::fault::Fault;
 use crate::tables::{Tables, decode, encode};
+use gwctl_entities::{Record, Registry};
 use heed::{RoTxn, RwTxn};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 
 /// Key of the version counter in the meta table.
 const VERSION: &[u8] = b"version";
+/// Key of the digest in the meta table, and of the list of entities it was made of.
+const DIGEST: &[u8] = b"digest";
+const SCOPE: &[u8] = b"digest scope";
 /// Versions one write forgets at most, so that no single write pays for a log cut short.
 const FORGOTTEN_AT_ONCE: u64 = 4;
 
@@ -18,6 +23,56 @@ struct Head {
     time_millis: u64,
     origin: Origin,
     deltas: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<Digest>,
+}
+
+/// Newest version and digest.
+pub(crate) fn position(txn: &RoTxn<'_>, tables: &Tables) -> Result<Position, Fault> {
+    let digest = match tables.meta.get(txn, DIGEST)? {
+        None => Digest::default(),
+        Some(bytes) => Digest::from_bytes(bytes).ok_or_else(|| Fault::Damaged("digest has not 16 bytes".to_owned()))?,
+    };
+    Ok(Position { version: version(txn, tables)?, digest })
+}
+
+/// Digest after a version; None when the log does not say.
+pub(crate) fn digest_at(txn: &RoTxn<'_>, tables: &Tables, version: u64) -> Result<Option<Digest>, Fault> {
+    let position = position(txn, tables)?;
+    if position.version == version {
+        return Ok(Some(position.digest));
+    }
+    if version == 0 {
+        return Ok(Some(Digest::default()));
+    }
+    let Some(head) = tables.heads.get(txn, &version.to_be_bytes())? else { return Ok(None) };
+    Ok(decode::<Head>("heading of a version", head)?.digest)
+}
+
+/// The digest made from the records themselves.
+pub(crate) fn digest_from_scratch(txn: &RoTxn<'_>, tables: &Tables, registry: &Registry) -> Result<Digest, Fault> {
+    let mut digest = Digest::default();
+    for schema in registry.entities().filter(|schema| schema.db_export) {
+        for entry in tables.records.prefix_iter(txn, &crate::keys::prefix(&[&schema.name]))? {
+            let record: Record = decode(&schema.name, entry?.1)?;
+            let id = schema.id_of(&record).unwrap_or_default();
+            digest.add(&schema.name, &id, &record);
+        }
+    }
+    Ok(digest)
+}
+
+/// Whether the stored digest is there and made of the entities that this registry exports.
+pub(crate) fn has_digest(txn: &RoTxn<'_>, tables: &Tables, registry: &Registry) -> Result<bool, Fault> {
+    let there = tables.meta.get(txn, DIGEST)?.is_some();
+    Ok(there && tables.meta.get(txn, SCOPE)? == Some(digest::scope(registry).as_bytes()))
+}
+
+/// Makes the digest anew: of a store from before there was one, or when other entities count than did.
+pub(crate) fn make_digest(txn: &mut RwTxn<'_>, tables: &Tables, registry: &Registry) -> Result<(), Fault> {
+    let digest = digest_from_scratch(txn, tables, registry)?;
+    tables.meta.put(txn, DIGEST, &digest.to_bytes())?;
+    Ok(tables.meta.put(txn, SCOPE, digest::scope(registry).as_bytes())?)
 }
 
 /// Number of the last committed version.
@@ -33,17 +88,23 @@ fn number(bytes: &[u8]) -> Result<u64, Fault> {
     Ok(u64::from_be_bytes(*bytes))
 }
 
-/// Writes the next version. `deltas` carry its number already.
+/// Writes the next version and the digest it leads to. `deltas` carry its number already.
 pub(crate) fn append(
     txn: &mut RwTxn<'_>,
     tables: &Tables,
+    registry: &Registry,
     version: u64,
     time_millis: u64,
     origin: &Origin,
     deltas: &[Delta],
 ) -> Result<(), Fault> {
     let key = version.to_be_bytes();
-    let head = Head { time_millis, origin: origin.clone(), deltas: deltas.len() };
+    let mut digest = position(txn, tables)?.digest;
+    for delta in deltas.iter().filter(|delta| digest::counts(registry, &delta.entity)) {
+        digest.change(&delta.entity, &delta.id, delta.old.as_ref(), delta.new.as_ref());
+    }
+    let head = Head { time_millis, origin: origin.clone(), deltas: deltas.len(), digest: Some(digest) };
+    tables.meta.put(txn, DIGEST, &digest.to_bytes())?;
     tables.heads.put(txn, &key, &encode(&head)?)?;
     for (number, delta) in (0_u32..).zip(deltas) {
         tables.deltas.put(txn, &[key.as_slice(), &number.to_be_bytes()].concat(), &encode(delta)?)?;
@@ -93,7 +154,8 @@ fn read(txn: &RoTxn<'_>, tables: &Tables, version: u64, head: &[u8]) -> Result<C
         let (expected, found) = (head.deltas, deltas.len());
         return Err(Fault::Damaged(format!("version {version} has {found} deltas in place of {expected}")));
     }
-    Ok(Change { version, time_millis: head.time_millis, origin: head.origin, deltas: deltas.into() })
+    let (time_millis, origin, digest) = (head.time_millis, head.origin, head.digest);
+    Ok(Change { version, time_millis, origin, digest, deltas: deltas.into() })
 }
 
 /// See [`crate::Store::history`].

@@ -1,5 +1,6 @@
 //! Reading records through any transaction: the store's snapshots, its write batches and the data plane's cache.
 
+use crate::contract::{Place, Rows as Chunk};
 use crate::fault::{Fault, misuse};
 use crate::index::{self, CACHE_KEY};
 use crate::keys;
@@ -142,6 +143,41 @@ impl Condition<'_> {
         }
         Ok(first)
     }
+}
+
+/// See [`crate::Store::rows_after`].
+pub(crate) fn exported_rows(
+    txn: &RoTxn<'_>,
+    tables: &Tables,
+    registry: &Registry,
+    after: Option<&Place>,
+    bytes: usize,
+) -> Result<Chunk, Fault> {
+    let (mut chunk, mut size) = (Chunk::default(), 0);
+    let passed = |schema: &&EntitySchema| after.is_some_and(|place| schema.name != place.entity);
+    for schema in registry.entities().skip_while(passed).filter(|schema| schema.db_export) {
+        let prefix = keys::prefix(&[&schema.name]);
+        let start = match after.filter(|place| place.entity == schema.name) {
+            Some(place) => keys::key(&[&place.entity, &place.id]),
+            None => prefix.clone(),
+        };
+        let range = (std::ops::Bound::Excluded(start.as_slice()), std::ops::Bound::Unbounded);
+        for entry in tables.records.range(txn, &range)? {
+            let (key, value) = entry?;
+            if !key.starts_with(&prefix) {
+                break;
+            }
+            if size >= bytes {
+                return Ok(chunk);
+            }
+            let record: Record = decode(&schema.name, value)?;
+            let id = schema.id_of(&record).unwrap_or_default();
+            size += value.len();
+            chunk.rows.push((Place { entity: schema.name.clone(), id }, record));
+        }
+    }
+    chunk.last = true;
+    Ok(chunk)
 }
 
 /// Gathers the rows of a page.

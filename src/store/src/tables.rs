@@ -11,7 +11,7 @@ use heed::{CommitOrAbort, Database, Env, RoTxn, RwTxn, WithoutTls};
 pub(crate) type Table = Database<'static, Bytes, Bytes>;
 
 /// How many databases an environment holds.
-pub(crate) const COUNT: u32 = 8;
+pub(crate) const COUNT: u32 = 13;
 
 /// Every database. Those of records and indexes are the same in the store and in the data plane's cache.
 #[derive(Clone)]
@@ -54,6 +54,19 @@ impl Tables {
         })?;
         let [records, unique, references, tags, expiry, heads, deltas, meta] = opened.unwrap_commit();
         Ok(Tables { records, unique, references, tags, expiry, heads, deltas, meta })
+    }
+
+    /// A second set of records and indexes beside the first, with the same log and settings.
+    pub(crate) fn open_second(&self, env: &Env<WithoutTls>) -> Result<Tables, heed::Error> {
+        let txn = env.write_txn()?;
+        let opened = env.create_databases_and_commit(txn, |opener, txn| {
+            let mut table = |name| opener.create_database::<Bytes, Bytes>(txn, Some(name));
+            let tables =
+                [table("records 2")?, table("unique 2")?, table("references 2")?, table("tags 2")?, table("expiry 2")?];
+            Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(tables))
+        })?;
+        let [records, unique, references, tags, expiry] = opened.unwrap_commit();
+        Ok(Tables { records, unique, references, tags, expiry, ..self.clone() })
     }
 
     /// Empties records and indexes; log and settings stay.
@@ -107,6 +120,34 @@ impl Tables {
             if let Some(key) = after.expiry {
                 self.expiry.put(txn, &key, &place_text(&schema.name, id))?;
             }
+        }
+        Ok(())
+    }
+
+    /// [`Tables::put`] where other records may hold this one's unique values for a while, or it theirs: rows that were
+    /// read one after another while they changed. Once the newest state of each is in, so is every index entry.
+    pub(crate) fn put_alone(
+        &self,
+        txn: &mut RwTxn<'_>,
+        schema: &EntitySchema,
+        id: &str,
+        old: Option<&Record>,
+        new: Option<&Record>,
+    ) -> Result<(), Fault> {
+        let before = old.map(|record| Entries::of(schema, id, record).unique_keys()).unwrap_or_default();
+        let mut others = Vec::new();
+        for key in before {
+            match self.unique.get(txn, &key)? {
+                Some(owner) if owner != id.as_bytes() => others.push((key, owner.to_vec())),
+                _ => {}
+            }
+        }
+        self.put(txn, schema, id, old, new)?;
+        for (key, owner) in others {
+            self.unique.put(txn, &key, &owner)?;
+        }
+        for key in new.map(|record| Entries::of(schema, id, record).unique_keys()).unwrap_or_default() {
+            self.unique.put(txn, &key, id.as_bytes())?;
         }
         Ok(())
     }

@@ -59,6 +59,20 @@ fn what_was_written_is_there_after_reopening() {
 }
 
 #[test]
+fn a_store_of_an_older_gwctl_gets_its_digest_when_it_is_opened() {
+    let folder = tempdir().unwrap();
+    let store = open(folder.path(), options());
+    insert(&store, vec![("services", service(1, "a"))]).unwrap();
+    let (id, position) = (store.id().to_owned(), store.position().unwrap());
+    store.maintain(|txn| Ok(store.environment.tables.meta.delete(txn, b"digest")?)).unwrap();
+    assert_ne!(store.position().unwrap(), position);
+    drop(store);
+    let store = open(folder.path(), options());
+    assert_eq!((store.id(), store.position().unwrap()), (id.as_str(), position));
+    assert_eq!(store.verify().unwrap(), Vec::<String>::new());
+}
+
+#[test]
 fn the_map_grows_by_itself() {
     let folder = tempdir().unwrap();
     let store = open(folder.path(), small(1 << 30));

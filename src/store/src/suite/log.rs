@@ -1,12 +1,15 @@
 //! The change log, its watchers, and the settings beside it.
 
 use super::Case;
-use super::fixtures::{NOW, insert, origin, replace, service};
-use crate::{Changes, Store};
+use super::fixtures::{NOW, consumer, id, insert, key_auth, origin, replace, route, service};
+use crate::{Changes, Digest, Position, Store};
+use serde_json::json;
 
 pub(super) const CASES: &[Case] = &[
     ("changes since a version", changes_since),
     ("a trimmed log says how far it reaches", trimmed),
+    ("each version keeps the digest of what it left", digests),
+    ("the rows of data planes are read piece by piece", pieces),
     ("history is newest first", history),
     ("watchers hear of each commit", watch),
     ("settings live beside the configuration", settings),
@@ -44,6 +47,51 @@ fn trimmed(store: &dyn Store) {
     assert!(matches!(store.changes_since(4, 10), Ok(Changes::TooOld { oldest: 5 })));
     assert_eq!(versions(store.changes_since(5, 10).unwrap()), [0_u64; 0]);
     assert_eq!(insert(store, vec![("services", service(9, "z"))]).unwrap().version, 6);
+}
+
+fn digests(store: &dyn Store) {
+    assert_eq!(store.position().unwrap(), Position::default());
+    write_names(store, 2);
+    insert(store, vec![("consumers", consumer(9, "x"))]).unwrap();
+    let (mut after_one, mut after_all) = (Digest::default(), Digest::default());
+    after_one.add("services", &id(1), &service(1, "s1"));
+    after_all.add("consumers", &id(9), &consumer(9, "x"));
+    after_all.add("services", &id(2), &service(2, "s2"));
+    after_all.add("services", &id(1), &service(1, "s1"));
+    assert_eq!(store.position().unwrap(), Position { version: 3, digest: after_all });
+    assert_eq!(store.digest_at(0), Ok(Some(Digest::default())));
+    assert_eq!(store.digest_at(1), Ok(Some(after_one)));
+    assert_eq!(store.change(1).unwrap().unwrap().digest, Some(after_one));
+    assert_eq!(store.digest_at(4), Ok(None));
+    store.trim_log(0).unwrap();
+    assert_eq!((store.digest_at(1), store.digest_at(3)), (Ok(None), Ok(Some(after_all))));
+    store.replace_all(&origin(), &mut |write| write.insert("services", service(1, "s1"))).unwrap();
+    assert_eq!(store.position().unwrap(), Position { version: 4, digest: after_one });
+    assert!(!store.id().is_empty());
+}
+
+fn pieces(store: &dyn Store) {
+    write_names(store, 7);
+    let rows = vec![
+        ("consumers", consumer(8, "x")),
+        ("keyauth_credentials", key_auth(9, 8, "k", json!(NOW - 1))),
+        ("routes", route(10, 1)),
+    ];
+    insert(store, rows).unwrap();
+    for bytes in [1, 200, 1 << 20] {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let piece = store.rows_after(after.as_ref(), bytes).unwrap();
+            found.extend(piece.rows.iter().map(|(place, _)| place.clone()));
+            if piece.last {
+                break;
+            }
+            after = found.last().cloned();
+        }
+        let count = |entity: &str| found.iter().filter(|place| place.entity == entity).count();
+        assert_eq!((count("services"), count("routes"), count("keyauth_credentials")), (7, 1, 1), "{bytes}");
+        assert_eq!(found.len(), 10);
+    }
 }
 
 fn history(store: &dyn Store) {
