@@ -1,79 +1,87 @@
-//! How long a change takes from the Admin API to a data plane's answer, and what the nodes weigh.
+//! What a change costs, as people meet it: real processes on loopback, one control plane and one data plane, the link
+//! between them over a relay that counts bytes.
 //!
-//!     cargo bench -p gwctl --bench cluster [-- ROUTES...]
+//!     cargo bench -p gwctl --bench cluster [-- change|fresh|storm] [NUMBERS...]
 //!
-//! For each number of routes (10 and 10000 unless given): a control plane and one data plane as real processes on
-//! loopback, the routes made through the Admin API, then 40 single changes. Printed are the time from sending the
-//! request until the data plane answers 200 on the new route (median, p99), and the resident memory of both nodes.
+//! - `change 10 10000 100000` (the default): for each number of routes, the time from sending a change to the Admin API
+//!   until the data plane answers by it (median, p99), the CPU both nodes spend on a change, its bytes on the wire in
+//!   either direction, and the memory of both nodes.
+//! - `fresh 100000`: a data plane that has nothing joins: time until it serves the last of so many routes, and what that
+//!   does to the control plane's memory; then it is killed and started again without a control plane.
+//! - `storm 50 60`: so many changes a second for so many seconds while the proxy is under load: failed requests, and
+//!   the p99 of requests beside that of an equal time without changes.
+//!
 //! Everything runs on one machine: compare figures of one run only.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark reports on stdout and fails by panicking")]
 
-use gwctl_testkit::{Cluster, Node, Request, Upstream, post, request, wait_until};
-use serde_json::json;
-use std::time::{Duration, Instant};
+mod change;
+mod fresh;
+mod process;
+mod storm;
+
+use gwctl_testkit::{Cluster, Node, NodeOptions, Relay, Request, Upstream, post, request, wait_until};
+use serde_json::{Value, json};
+use std::time::Duration;
 
 const GWCTL: &str = env!("CARGO_BIN_EXE_gwctl");
-const CHANGES: usize = 40;
-const WRITERS: usize = 8;
+/// Operations of one request while the routes are made.
+const BATCH: usize = 10_000;
 
 fn main() {
-    let asked: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
-    let sizes = if asked.is_empty() { vec![10, 10_000] } else { asked };
-    println!("{:>8} {:>10} {:>10} {:>10} {:>10} {:>12}", "routes", "median ms", "p99 ms", "cp MiB", "dp MiB", "fill s");
-    for routes in sizes {
-        measure(routes);
-    }
-}
-
-fn measure(routes: usize) {
-    let cluster = Cluster::new(GWCTL);
-    let cp = cluster.start(&cluster.options("cp", "control_plane").set("log_level", "warn"));
-    let dp = cluster.start(&cluster.options("dp", "data_plane").set("log_level", "warn"));
-    let upstream = Upstream::start();
-    let service = json!({"name": "echo", "host": "127.0.0.1", "port": upstream.port});
-    assert_eq!(post(cp.admin(), "/services", &service).status, 201);
-    let began = Instant::now();
-    fill(cp.admin(), routes);
-    let filled = began.elapsed();
-    let last = format!("/bench/{}", routes - 1);
-    wait_until("the data plane to have all routes", || status(&dp, &last) == 200);
-    let mut times: Vec<Duration> = (0..CHANGES).map(|number| change(&cp, &dp, &format!("/change/{number}"))).collect();
-    times.sort();
-    let at = |part: f64| times[((times.len() - 1) as f64 * part).round() as usize].as_secs_f64() * 1000.0;
-    println!(
-        "{routes:>8} {:>10.1} {:>10.1} {:>10.1} {:>10.1} {:>12.1}",
-        at(0.5),
-        at(0.99),
-        resident(cp.id()),
-        resident(dp.id()),
-        filled.as_secs_f64()
-    );
-}
-
-fn fill(admin: u16, routes: usize) {
-    std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            scope.spawn(move || {
-                for number in (writer..routes).step_by(WRITERS) {
-                    let route = json!({"paths": [format!("/bench/{number}")]});
-                    assert_eq!(post(admin, "/services/echo/routes", &route).status, 201);
-                }
-            });
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let numbers: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    match words.first().map(String::as_str) {
+        Some("fresh") => fresh::measure(*numbers.first().unwrap_or(&100_000)),
+        Some("storm") => {
+            storm::measure(*numbers.first().unwrap_or(&50), Duration::from_secs(*numbers.get(1).unwrap_or(&60) as u64));
         }
-    });
+        _ => change::measure(if numbers.is_empty() { &[10, 10_000, 100_000] } else { &numbers }),
+    }
 }
 
-/// One change, from the request to the first 200. A pause between changes lets the cooldown of the last one pass.
-fn change(cp: &Node, dp: &Node, path: &str) -> Duration {
-    std::thread::sleep(Duration::from_millis(1500));
-    let began = Instant::now();
-    assert_eq!(post(cp.admin(), "/services/echo/routes", &json!({"paths": [path]})).status, 201);
-    while status(dp, path) != 200 {
-        assert!(began.elapsed() < Duration::from_secs(60), "{path} never came");
-        std::thread::sleep(Duration::from_millis(1));
+/// A control plane with so many routes to a service, and a relay before its cluster listener.
+struct Bench {
+    // Dropped in this order: nodes show their logs before the folder goes.
+    cp: Node,
+    relay: Relay,
+    upstream: Upstream,
+    cluster: Cluster,
+}
+
+impl Bench {
+    fn with_routes(routes: usize) -> Self {
+        let cluster = Cluster::new(GWCTL);
+        let cp = cluster.start(&cluster.options("cp", "control_plane").set("log_level", "warn"));
+        let relay = Relay::start(cluster.cluster_port());
+        let bench = Self { cp, relay, upstream: Upstream::start(), cluster };
+        let service = json!({"name": "echo", "host": "127.0.0.1", "port": bench.upstream.port});
+        assert_eq!(post(bench.cp.admin(), "/services", &service).status, 201);
+        for first in (0..routes).step_by(BATCH) {
+            let operations: Vec<Value> =
+                (first..routes.min(first + BATCH)).map(|number| create(&path(number))).collect();
+            let answer = post(bench.cp.admin(), "/gwctl/changes?results=none", &json!({"operations": operations}));
+            assert_eq!(answer.status, 200, "{}", answer.body);
+        }
+        bench
     }
-    began.elapsed()
+
+    fn data_plane(&self, name: &str) -> NodeOptions {
+        let link = format!("127.0.0.1:{}", self.relay.port);
+        self.cluster.options(name, "data_plane").set("cluster_control_plane", link).set("log_level", "warn")
+    }
+
+    fn route(&self, path: &str) {
+        assert_eq!(post(self.cp.admin(), "/services/echo/routes", &json!({"paths": [path]})).status, 201);
+    }
+}
+
+fn path(number: usize) -> String {
+    format!("/bench/{number}")
+}
+
+fn create(path: &str) -> Value {
+    json!({"action": "create", "entity": "routes", "body": {"paths": [path], "service": {"name": "echo"}}})
 }
 
 fn status(dp: &Node, path: &str) -> u16 {
@@ -81,9 +89,6 @@ fn status(dp: &Node, path: &str) -> u16 {
     request(dp.proxy(), &asked).map_or(0, |answer| answer.status)
 }
 
-/// Resident memory in MiB.
-fn resident(process: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+fn serves(dp: &Node, path: &str) {
+    wait_until("the data plane to have all routes", || status(dp, path) == 200);
 }
