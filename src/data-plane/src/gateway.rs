@@ -3,7 +3,7 @@
 use gwctl_entities::Record;
 use gwctl_proxy::{Problem, Snapshot, SnapshotHandle, SnapshotOptions, Tables};
 use gwctl_store::Delta;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Holds the snapshot in force and builds the next one beside it. Workers see a new snapshot at their next request;
@@ -11,12 +11,10 @@ use std::time::{Duration, Instant};
 pub struct Gateway {
     handle: SnapshotHandle,
     options: SnapshotOptions,
-    tables: Mutex<Tables>,
 }
 
 /// A snapshot that is built but not yet in force.
 pub struct Prepared {
-    tables: Tables,
     snapshot: Snapshot,
     /// How long building it took.
     pub took: Duration,
@@ -26,7 +24,7 @@ impl Gateway {
     /// A gateway that answers every request with "no route".
     pub fn new(options: SnapshotOptions) -> Self {
         let handle = SnapshotHandle::new(Snapshot::empty(options.node.clone()));
-        Self { handle, options, tables: Mutex::default() }
+        Self { handle, options }
     }
 
     /// The pointer the workers read.
@@ -41,7 +39,7 @@ impl Gateway {
     pub fn prepare<R: IntoIterator<Item = Record>>(&self, rows: impl FnMut(&str) -> R) -> Result<Prepared, String> {
         let began = Instant::now();
         let tables = Tables::read(rows).map_err(|problems| in_words(&problems))?;
-        self.build(tables, began)
+        self.build(&self.handle.load(), &tables, began)
     }
 
     /// Builds a snapshot from the tables in force and what changed since.
@@ -50,7 +48,8 @@ impl Gateway {
     /// Everything that cannot be served, in words.
     pub fn prepare_changes<'a>(&self, deltas: impl IntoIterator<Item = &'a Delta>) -> Result<Prepared, String> {
         let began = Instant::now();
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let in_force = self.handle.load();
+        let mut tables = in_force.tables().clone();
         let mut problems = Vec::new();
         for delta in deltas.into_iter().filter(|delta| Tables::ENTITIES.contains(&delta.entity.as_str())) {
             match &delta.new {
@@ -61,19 +60,17 @@ impl Gateway {
         if !problems.is_empty() {
             return Err(in_words(&problems));
         }
-        self.build(tables, began)
+        self.build(&in_force, &tables, began)
     }
 
-    fn build(&self, tables: Tables, began: Instant) -> Result<Prepared, String> {
-        let previous = self.handle.load();
-        let snapshot = Snapshot::build(&tables, &self.options, Some(&previous));
+    fn build(&self, in_force: &Snapshot, tables: &Tables, began: Instant) -> Result<Prepared, String> {
+        let snapshot = Snapshot::build(tables, &self.options, Some(in_force));
         let snapshot = snapshot.map_err(|problems| in_words(&problems))?;
-        Ok(Prepared { tables, snapshot, took: began.elapsed() })
+        Ok(Prepared { snapshot, took: began.elapsed() })
     }
 
     /// Puts a snapshot in force: from now on every new request uses it.
     pub fn install(&self, prepared: Prepared) {
-        *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = prepared.tables;
         self.handle.swap(Arc::new(prepared.snapshot));
     }
 }

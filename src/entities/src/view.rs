@@ -30,7 +30,7 @@ fn null_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input:
 }
 
 /// An upstream service. Times in milliseconds.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Service {
     pub id: Arc<str>,
     pub name: Option<Arc<str>>,
@@ -57,14 +57,14 @@ fn yes() -> bool {
 }
 
 /// A source or destination address of a stream route.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Endpoint {
     pub ip: Option<String>,
     pub port: Option<u16>,
 }
 
 /// A route: which requests, and how they go to its service.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Route {
     pub id: Arc<str>,
     pub name: Option<Arc<str>>,
@@ -102,7 +102,7 @@ pub struct Route {
 }
 
 /// A consumer of the API.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Consumer {
     pub id: Arc<str>,
     pub username: Option<Arc<str>>,
@@ -111,7 +111,7 @@ pub struct Consumer {
 }
 
 /// A configured plugin; `config` has passed the plugin's schema and is complete.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Plugin {
     pub id: Arc<str>,
     pub name: String,
@@ -131,7 +131,7 @@ pub struct Plugin {
 }
 
 /// A virtual host name with targets behind it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Upstream {
     pub id: Arc<str>,
     pub name: String,
@@ -146,7 +146,7 @@ pub struct Upstream {
 }
 
 /// One address of an upstream.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Target {
     pub id: Arc<str>,
     #[serde(default, deserialize_with = "foreign")]
@@ -163,7 +163,7 @@ fn hundred() -> u32 {
 }
 
 /// A certificate and key offered to clients or upstreams.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Certificate {
     pub id: Arc<str>,
     pub cert: String,
@@ -173,7 +173,7 @@ pub struct Certificate {
 }
 
 /// A server name and its certificate.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Sni {
     pub id: Arc<str>,
     pub name: String,

@@ -1,9 +1,7 @@
 //! Choosing a target of an upstream.
 
-use crate::tables::Tables;
 use gwctl_entities::view::{Target, Upstream};
 use http::HeaderValue;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,10 +19,8 @@ pub(crate) struct Peer {
 /// targets are spread evenly in between, and memory does not depend on the weights.
 #[derive(Debug)]
 pub(crate) struct Balancer {
-    upstream: Arc<Upstream>,
     /// `Host` to send instead of the target's.
     pub(crate) host_header: Option<String>,
-    rows: Vec<Arc<Target>>,
     peers: Vec<Peer>,
     /// End of each peer's part of the ring.
     ends: Vec<u64>,
@@ -33,7 +29,9 @@ pub(crate) struct Balancer {
 }
 
 impl Balancer {
-    fn new(upstream: Arc<Upstream>, rows: Vec<Arc<Target>>) -> Balancer {
+    /// Makes the balancer of an upstream with its targets, ascending by id. `previous` is the one it takes the place of:
+    /// what that one remembers of targets that stay is carried over.
+    pub(crate) fn new(upstream: Arc<Upstream>, rows: Vec<Arc<Target>>, previous: Option<&Balancer>) -> Balancer {
         let mut peers = Vec::new();
         let mut ends = Vec::new();
         let mut length = 0;
@@ -47,7 +45,8 @@ impl Balancer {
             tracing::warn!(upstream = upstream.name, algorithm, "algorithm not supported yet, round-robin is used");
         }
         let host_header = upstream.host_header.clone();
-        Balancer { upstream, host_header, rows, peers, ends, step: golden_step(length), turn: AtomicU64::new(0) }
+        let turn = previous.map_or(0, |previous| previous.turn.load(Ordering::Relaxed));
+        Balancer { host_header, peers, ends, step: golden_step(length), turn: AtomicU64::new(turn) }
     }
 
     /// The next target; None when there is none with a weight.
@@ -66,31 +65,6 @@ impl Balancer {
         }
         Some(self.peers.iter().find(|peer| !tried.contains(peer)).unwrap_or(next))
     }
-
-    /// Whether it was made of the same rows.
-    fn is(&self, upstream: &Arc<Upstream>, rows: &[Arc<Target>]) -> bool {
-        Arc::ptr_eq(&self.upstream, upstream)
-            && self.rows.len() == rows.len()
-            && self.rows.iter().zip(rows).all(|(one, other)| Arc::ptr_eq(one, other))
-    }
-}
-
-/// Balancers by upstream name. Those whose rows did not change are taken over with their state.
-pub(crate) fn balancers(tables: &Tables, previous: &HashMap<String, Arc<Balancer>>) -> HashMap<String, Arc<Balancer>> {
-    let mut rows: HashMap<&str, Vec<Arc<Target>>> = HashMap::new();
-    for row in tables.targets.values() {
-        if let Some(upstream) = &row.upstream {
-            rows.entry(upstream).or_default().push(row.clone());
-        }
-    }
-    let balancer = |upstream: &Arc<Upstream>| {
-        let rows = rows.get(&*upstream.id).cloned().unwrap_or_default();
-        match previous.get(&upstream.name).filter(|old| old.is(upstream, &rows)) {
-            Some(old) => old.clone(),
-            None => Arc::new(Balancer::new(upstream.clone(), rows)),
-        }
-    };
-    tables.upstreams.values().map(|upstream| (upstream.name.clone(), balancer(upstream))).collect()
 }
 
 /// `host:port` or `[v6]:port`; a missing port is 8000, as the schema fills it.
@@ -129,7 +103,7 @@ mod tests {
         let row = |(target, weight): &(&str, u32)| {
             Arc::new(serde_json::from_value(json!({"id": target, "target": target, "weight": weight})).unwrap())
         };
-        Balancer::new(Arc::new(upstream), targets.iter().map(row).collect())
+        Balancer::new(Arc::new(upstream), targets.iter().map(row).collect(), None)
     }
 
     fn turns(balancer: &Balancer, count: usize) -> Vec<u16> {

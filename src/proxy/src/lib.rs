@@ -14,6 +14,7 @@
 
 mod arrival;
 mod balancer;
+mod balancers;
 mod body;
 mod certificates;
 mod flight;

@@ -180,7 +180,7 @@ async fn read_body(flight: &mut Flight) -> Result<(), Failure> {
 async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Answered, Failure> {
     let context = &mut flight.context;
     let Some(upstream) = context.upstream.take() else { return Err(Failure::NoService) };
-    let balancer = flight.snapshot.balancers.get(&*upstream.host).map(Arc::as_ref);
+    let balancer = flight.snapshot.balancers.get(&upstream.host).map(Arc::as_ref);
     let plan = context.route.as_ref().and_then(|route| flight.snapshot.plans.get(&route.id));
     let outgoing = Outgoing {
         tls: plan.and_then(|plan| plan.tls.clone()),

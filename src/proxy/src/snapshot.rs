@@ -1,6 +1,6 @@
 //! One configuration as the request path reads it. Immutable; a request uses one from start to end.
 
-use crate::balancer::{Balancer, balancers};
+use crate::balancers::Balancers;
 use crate::certificates::Certificates;
 use crate::tables::{Problem, Tables};
 use crate::upstream::tls::{TlsSettings, TlsWish};
@@ -36,10 +36,11 @@ pub(crate) struct Plan {
 
 /// See the module.
 pub struct Snapshot {
+    tables: Tables,
     pub(crate) router: Router,
     pub(crate) chains: Chains,
     pub(crate) plans: HashMap<Arc<str>, Plan>,
-    pub(crate) balancers: HashMap<String, Arc<Balancer>>,
+    pub(crate) balancers: Balancers,
     pub(crate) certificates: Certificates,
     pub(crate) node: Arc<Node>,
 }
@@ -47,8 +48,13 @@ pub struct Snapshot {
 impl Snapshot {
     /// A snapshot without routes.
     pub fn empty(node: Arc<Node>) -> Snapshot {
-        let (router, chains, plans, balancers, certificates) = Default::default();
-        Snapshot { router, chains, plans, balancers, certificates, node }
+        let (tables, router, chains, plans, balancers, certificates) = Default::default();
+        Snapshot { tables, router, chains, plans, balancers, certificates, node }
+    }
+
+    /// The rows it was built from. Change a copy of them row by row and build the next snapshot from it.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
     }
 
     /// Builds a snapshot; parts of `previous` that did not change are taken over (compiled routes, plugin objects,
@@ -62,6 +68,7 @@ impl Snapshot {
         previous: Option<&Snapshot>,
     ) -> Result<Snapshot, Vec<Problem>> {
         let mut problems = Vec::new();
+        let tables = &previous.map_or_else(|| tables.clone(), |old| tables.clone().settled(&old.tables));
         let entries: Vec<RouteEntry> =
             tables.routes.values().filter_map(|route| entry(tables, route, &mut problems)).collect();
         let ids: Vec<_> =
@@ -82,12 +89,21 @@ impl Snapshot {
             }
         }
         let router = router(options.flavor, entries, previous, &mut problems);
-        let none = HashMap::new();
-        let balancers = balancers(tables, previous.map_or(&none, |old| &old.balancers));
+        let (none, nothing) = (Balancers::default(), Tables::default());
+        let (balancers, before) = previous.map_or((&none, &nothing), |old| (&old.balancers, &old.tables));
+        let balancers = balancers.changed(before, tables);
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Snapshot { router, chains, plans, balancers, certificates, node: options.node.clone() })
+        Ok(Snapshot {
+            tables: tables.clone(),
+            router,
+            chains,
+            plans,
+            balancers,
+            certificates,
+            node: options.node.clone(),
+        })
     }
 }
 

@@ -1,0 +1,47 @@
+//! The balancers of a snapshot by upstream name.
+
+use crate::balancer::Balancer;
+use crate::tables::{Change, Link, Tables, changes};
+use gwctl_entities::view::{Target, Upstream};
+use imbl::HashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// See the module. A copy costs nothing, a change costs the balancers it makes anew.
+#[derive(Clone, Default)]
+pub(crate) struct Balancers {
+    by_name: HashMap<Arc<str>, Arc<Balancer>>,
+}
+
+impl Balancers {
+    /// The balancer of an upstream name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Balancer>> {
+        self.by_name.get(name)
+    }
+
+    /// The balancers after a change of the tables. Those whose rows stayed the same are taken over, the others follow
+    /// on what they were before ([`Balancer::new`]).
+    pub(crate) fn changed(&self, old: &Tables, new: &Tables) -> Balancers {
+        let mut balancers = self.clone();
+        let mut before = BTreeMap::new();
+        let upstreams = changes::<Upstream>(old, new).into_iter().map(|change| change.id);
+        let ends = |change: Change<Target>| [change.old, change.new].into_iter().flatten();
+        let targets = changes::<Target>(old, new).into_iter().flat_map(ends);
+        // All old names go first: a name may pass from one upstream to another.
+        for id in upstreams.chain(targets.filter_map(|target| target.upstream.clone())) {
+            let row = old.upstreams.get(&id);
+            let taken = row.and_then(|row| balancers.by_name.remove(row.name.as_str()));
+            before
+                .entry(id)
+                .and_modify(|known: &mut Option<_>| *known = known.take().or(taken.clone()))
+                .or_insert(taken);
+        }
+        for (id, before) in before {
+            let Some(row) = new.upstreams.get(&id) else { continue };
+            let targets = new.linked(Link::TargetOfUpstream, &id).filter_map(|id| new.targets.get(id).cloned());
+            let balancer = Balancer::new(row.clone(), targets.collect(), before.as_deref());
+            balancers.by_name.insert(row.name.as_str().into(), Arc::new(balancer));
+        }
+        balancers
+    }
+}
