@@ -37,7 +37,8 @@ fn read_head(stream: &TcpStream) {
 #[test]
 fn requests_under_way_are_answered_after_sigterm() {
     let cluster = Cluster::new(GWCTL);
-    let mut node = cluster.start(&cluster.options("node", "traditional"));
+    let mut node =
+        cluster.start(&cluster.options("node", "traditional").set("proxy_access_log", "logs/access.log json"));
     let (port, arrivals, released) = held_upstream();
     let service = json!({"name": "late", "host": "127.0.0.1", "port": port});
     assert_eq!(post(node.admin(), "/services", &service).status, 201);
@@ -63,6 +64,9 @@ fn requests_under_way_are_answered_after_sigterm() {
     }
     assert!(node.ended().success(), "{}", node.log());
     assert_no_panic(&node);
+    let lines = std::fs::read_to_string(cluster.path("node").join("logs/access.log")).unwrap();
+    let late = lines.lines().filter(|line| line.contains(r#""path":"/late""#) && line.contains(r#""status":200"#));
+    assert_eq!(late.count(), 20, "every request is in the access log once the node has ended:\n{lines}");
 }
 
 #[test]

@@ -11,7 +11,10 @@ use gwctl_entities::view::{Route, from_record};
 use gwctl_entities::{Fill, NodeKind, Registry, RegistryOptions};
 use gwctl_lifecycle::TaskSet;
 use gwctl_plugins::{Natives, PluginHost, natives};
-use gwctl_proxy::{AddedHeaders, Listener, Network, Proxy, ProxyError, ProxyOptions, SnapshotHandle, SnapshotOptions};
+use gwctl_proxy::{
+    AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, Listener, Network, Proxy, ProxyError, ProxyOptions,
+    SnapshotHandle, SnapshotOptions,
+};
 use gwctl_store::SystemFill;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -83,6 +86,7 @@ pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle) -> Result<Prox
                 "another process listens on port {port}: find it with `ss -ltnp 'sport = :{port}'`, or set proxy_listen to another port",
                 port = address.port()
             ),
+            ProxyError::IoAccessLog { .. } => "correct proxy_access_log, or make its folder writable".to_owned(),
             _ => "correct proxy_listen".to_owned(),
         };
         Failure::because("cannot start the proxy", &error).hint(hint)
@@ -112,14 +116,20 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         upstream_keepalive_max_requests: u32::try_from(conf.upstream_keepalive.max_requests).unwrap_or(0),
         upstream_keepalive_idle_timeout: conf.upstream_keepalive.idle_timeout,
         shutdown_timeout: conf.shutdown_grace,
-        access_log: !matches!(conf.logs.proxy_access.as_str(), "" | "off" | "/dev/null" | DEFAULT_ACCESS_LOG),
+        access_log: conf.logs.proxy_access.as_ref().map(access_log),
         ..ProxyOptions::default()
     }
 }
 
-/// Kong's default of `proxy_access_log`, a file below the prefix. Here it means none: a line for each request is only
-/// written when asked for, and goes to the log of the node.
-const DEFAULT_ACCESS_LOG: &str = "logs/access.log";
+fn access_log(conf: &gwctl_conf::AccessLog) -> AccessLogOptions {
+    let target = match conf.path.to_str() {
+        Some("/dev/stdout") => AccessTarget::Stdout,
+        Some("/dev/stderr") => AccessTarget::Stderr,
+        _ => AccessTarget::File(conf.path.clone()),
+    };
+    let format = if conf.json { AccessFormat::Json } else { AccessFormat::Combined };
+    AccessLogOptions { target, format, sample: conf.sample }
+}
 
 /// The flavor of routes.
 pub(crate) fn router_flavor(conf: &NodeConf) -> gwctl_router::Flavor {

@@ -118,7 +118,8 @@ pub const KEYS: &[Key] = &[
     row("nginx_worker_processes", Text, "auto", PROXY, "Number of proxy workers; `auto` is one for each core."),
     row("nginx_main_worker_processes", Text, "", PROXY, "Another name of nginx_worker_processes."),
     // logs
-    row("proxy_access_log", Text, "logs/access.log", PROXY, "Access log of the proxy: a file, `off`, or /dev/stdout."),
+    row("proxy_access_log", Text, "logs/access.log", PROXY, "Access log of the proxy: a file or /dev/stdout, then `combined` or `json`; `off`. Its default writes none."),
+    row("proxy_access_log_sample", Number(0.0, 1.0), "1", PROXY, "Share of requests in the access log; answers of 500 and above are always in it (gwctl only)."),
     row("proxy_error_log", Text, "logs/error.log", PROXY, "Error log of the proxy."),
     row("proxy_stream_access_log", Text, "logs/access.log basic", PROXY, "Access log of stream listeners."),
     row("proxy_stream_error_log", Text, "logs/error.log", PROXY, "Error log of stream listeners."),

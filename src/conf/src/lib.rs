@@ -31,8 +31,8 @@ pub use material::{Material, Materials};
 pub use names::{BUNDLED_PLUGINS, BUNDLED_VAULTS};
 pub use near::nearest_key;
 pub use node::{
-    AdminAuth, Cluster, Database, Dns, Flavor, Limits, LogLevel, Logs, Lua, Mtls, NodeConf, Ocsp, RealIp, Role, Tls,
-    TlsPair, Tracing, UpstreamKeepalive, Workers,
+    AccessLog, AdminAuth, Cluster, Database, Dns, Flavor, Limits, LogLevel, Logs, Lua, Mtls, NodeConf, Ocsp, RealIp,
+    Role, Tls, TlsPair, Tracing, UpstreamKeepalive, Workers,
 };
 pub use problem::{ConfigError, Origin, Problem};
 pub use settings::{Flag, Loaded, Sources, load};

@@ -248,12 +248,24 @@ pub struct Limits {
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each field is the key `<name>_log`")]
 pub struct Logs {
-    pub proxy_access: String,
+    /// None: no access log.
+    pub proxy_access: Option<AccessLog>,
     pub proxy_error: String,
     pub admin_access: String,
     pub admin_error: String,
     pub status_access: String,
     pub status_error: String,
+}
+
+/// The access log of the proxy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AccessLog {
+    /// A file, `/dev/stdout` or `/dev/stderr`; relative paths of the setting are below the prefix.
+    pub path: PathBuf,
+    /// Lines are JSON objects.
+    pub json: bool,
+    /// Part of the requests that is written, 0 to 1.
+    pub sample: f64,
 }
 
 /// Tracing of requests.
@@ -382,7 +394,7 @@ impl NodeConf {
             role,
             node_id: s.text("node_id").map(Into::into),
             log_level: LogLevel::of(s.text("log_level"), LogLevel::Notice),
-            logs: s.logs(),
+            logs: s.logs(&prefix, problems),
             database: Database::of(s.text("database"), embedded),
             store_path: prefix.join(s.string("store_path")),
             shutdown_grace: s.seconds("shutdown_grace"),

@@ -1,15 +1,15 @@
 //! Texts in force to the parts of a [`crate::NodeConf`].
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::listener::{self, Listener};
 use crate::material::Material;
 use crate::node::{
-    Cluster, Dns, Limits, Logs, Lua, Mtls, Ocsp, RealIp, Tls, TlsPair, Tracing, UpstreamKeepalive, Workers,
+    AccessLog, Cluster, Dns, Limits, Logs, Lua, Mtls, Ocsp, RealIp, Tls, TlsPair, Tracing, UpstreamKeepalive, Workers,
 };
-use crate::problem::Problem;
+use crate::problem::{Origin, Problem};
 use crate::settings::Settings;
 use crate::value::size;
 
@@ -167,9 +167,28 @@ impl Settings {
         }
     }
 
-    pub(crate) fn logs(&self) -> Logs {
+    /// `proxy_access_log`: a path and, behind it, the form of a line. Kong's default, a file below the prefix, means
+    /// none here: a line for each request is only written where somebody asked for it.
+    fn access_log(&self, prefix: &Path, problems: &mut Vec<Problem>) -> Option<AccessLog> {
+        let key = "proxy_access_log";
+        let text = self.text(key).unwrap_or_default();
+        let (path, form) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let json = match form.trim() {
+            "" | "basic" | "combined" => false,
+            "json" => true,
+            _ => {
+                problems.push(self.problem(key, "expected a path, then `combined` or `json`"));
+                return None;
+            }
+        };
+        let none = matches!(path, "" | "off" | "/dev/null") || *self.origin(key) == Origin::Default;
+        let sample = self.number("proxy_access_log_sample");
+        (!none).then(|| AccessLog { path: prefix.join(path), json, sample })
+    }
+
+    pub(crate) fn logs(&self, prefix: &Path, problems: &mut Vec<Problem>) -> Logs {
         Logs {
-            proxy_access: self.string("proxy_access_log"),
+            proxy_access: self.access_log(prefix, problems),
             proxy_error: self.string("proxy_error_log"),
             admin_access: self.string("admin_access_log"),
             admin_error: self.string("admin_error_log"),

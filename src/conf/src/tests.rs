@@ -335,3 +335,16 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn an_access_log_is_written_only_where_it_is_asked_for() {
+    let access = |text: &str| conf(text).logs.proxy_access;
+    assert_eq!(access(""), None);
+    assert_eq!(access("proxy_access_log = off"), None);
+    let asked = access("prefix = /srv\nproxy_access_log = logs/access.log\n").expect("asked for");
+    assert_eq!((asked.path.to_str(), asked.json, asked.sample), (Some("/srv/logs/access.log"), false, 1.0));
+    let json = access("proxy_access_log = /dev/stdout json\nproxy_access_log_sample = 0.5\n").expect("asked for");
+    assert_eq!((json.path.to_str(), json.json, json.sample), (Some("/dev/stdout"), true, 0.5));
+    let wrong = mistakes("proxy_access_log = /dev/stdout own_format\n");
+    assert!(wrong.len() == 1 && wrong[0].contains("expected a path, then `combined` or `json`"), "{wrong:?}");
+}

@@ -99,25 +99,9 @@ impl Drop for Flight {
         context.times.ended = Some(context.times.started.elapsed());
         context.request_size += self.read.get();
         self.run.log(context);
-        if self.worker.options.access_log {
-            log_access(context);
+        if let Some(log) = &self.worker.access_log {
+            log.add(context);
         }
         self.worker.stats.ended();
     }
-}
-
-fn log_access(context: &Context) {
-    let status = context.response.as_ref().map(|response| response.status.as_u16());
-    tracing::info!(
-        target: "access",
-        client = %context.client.ip,
-        method = %context.request.method,
-        // Without the query, which may carry keys.
-        path = context.request.uri.path(),
-        status,
-        size = context.response_size,
-        millis = context.times.ended.map(|time| time.as_millis() as u64),
-        route = context.route.as_ref().map(|route| &*route.id),
-        request_id = context.id(),
-    );
 }

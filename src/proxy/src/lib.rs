@@ -6,12 +6,14 @@
 //!
 //! - [`tables`], [`snapshot`]: the configuration as rows, and as the request path reads it.
 //! - `arrival`, `phases`, `flight`, `body`: one request, from its head to the last byte of its response.
+//! - [`access_log`]: a line for each request.
 //! - `forward`, `respond`: headers towards the upstream and towards the client.
 //! - `upstream`: names, connections, attempts. Only its `connection`, and `server` for the clients' side, drive the
 //!   HTTP library; the rest sees heads and bodies.
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+pub mod access_log;
 mod arrival;
 mod balancer;
 mod balancers;
@@ -33,6 +35,7 @@ mod upgrade;
 mod upstream;
 mod worker;
 
+pub use access_log::{AccessFormat, AccessLogOptions, AccessTarget};
 pub use options::{AddedHeaders, Listener, Network, ProxyOptions};
 pub use proxy::{Proxy, ProxyError};
 pub use snapshot::{Snapshot, SnapshotHandle, SnapshotOptions};

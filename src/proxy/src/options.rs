@@ -1,5 +1,6 @@
 //! Settings of the request path, read once at start.
 
+use crate::access_log::AccessLogOptions;
 use gwctl_certs::Identity;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -168,8 +169,8 @@ pub struct ProxyOptions {
     pub dns_ttl: Duration,
     /// How long requests in flight may go on after a stop.
     pub shutdown_timeout: Duration,
-    /// One log line per request, target `access`.
-    pub access_log: bool,
+    /// One line per request.
+    pub access_log: Option<AccessLogOptions>,
 }
 
 impl Default for ProxyOptions {
@@ -193,7 +194,7 @@ impl Default for ProxyOptions {
             upstream_keepalive_idle_timeout: Duration::from_secs(60),
             dns_ttl: Duration::from_secs(5),
             shutdown_timeout: Duration::from_secs(10),
-            access_log: false,
+            access_log: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Starting and stopping the workers.
 
+use crate::access_log::{AccessLog, AccessLogOptions, AccessTarget};
 use crate::certificates::ByName;
 use crate::listen::{Bound, bind};
 use crate::options::ProxyOptions;
@@ -29,6 +30,15 @@ pub enum ProxyError {
         #[source]
         source: io::Error,
     },
+    /// The access log cannot be opened.
+    #[error("cannot open the access log {target}")]
+    IoAccessLog {
+        /// What it was to be written to.
+        target: String,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
     /// A thread cannot be started.
     #[error("cannot start a worker thread")]
     IoThread(#[source] io::Error),
@@ -46,6 +56,7 @@ pub struct Proxy {
     stats: Arc<Stats>,
     stop: watch::Sender<bool>,
     workers: Vec<(JoinHandle<()>, oneshot::Receiver<()>)>,
+    access_log: Option<AccessLog>,
 }
 
 impl Proxy {
@@ -64,6 +75,7 @@ impl Proxy {
             addresses.extend(bound.first().map(|bound| bound.address));
             shares.iter_mut().zip(bound).for_each(|(share, bound)| share.push(bound));
         }
+        let access_log = options.access_log.clone().map(open_access_log).transpose()?;
         let (stop, stopping) = watch::channel(false);
         let (options, stats) = (Arc::new(options), Arc::new(Stats::default()));
         let wish = TlsWish { verify: false, authorities: Vec::new(), certificate: None };
@@ -75,9 +87,9 @@ impl Proxy {
         for (number, share) in shares.into_iter().enumerate() {
             let (options, snapshots, stats, tls) = (options.clone(), snapshots.clone(), stats.clone(), tls.clone());
             let (ended, end) = oneshot::channel();
-            let stopping = stopping.clone();
+            let (stopping, lines) = (stopping.clone(), access_log.as_ref().map(AccessLog::collector));
             let body = move || {
-                if let Err(error) = Worker::new(options, snapshots, stats, tls).run(share, stopping) {
+                if let Err(error) = Worker::new(options, snapshots, stats, tls, lines).run(share, stopping) {
                     tracing::error!(worker = number, %error, "worker failed");
                 }
                 // Whoever waited may have given up.
@@ -86,7 +98,7 @@ impl Proxy {
             let thread = std::thread::Builder::new().name(format!("proxy-{number}")).spawn(body);
             workers.push((thread.map_err(ProxyError::IoThread)?, end));
         }
-        Ok(Proxy { addresses, stats, stop, workers })
+        Ok(Proxy { addresses, stats, stop, workers, access_log })
     }
 
     /// Addresses listened on, in the order of the listeners.
@@ -109,7 +121,19 @@ impl Proxy {
                 tracing::error!("worker panicked");
             }
         }
+        if let Some(log) = self.access_log.take() {
+            log.finish();
+        }
     }
+}
+
+fn open_access_log(options: AccessLogOptions) -> Result<AccessLog, ProxyError> {
+    let target = match &options.target {
+        AccessTarget::File(path) => path.display().to_string(),
+        AccessTarget::Stdout => "/dev/stdout".to_owned(),
+        AccessTarget::Stderr => "/dev/stderr".to_owned(),
+    };
+    AccessLog::start(options).map_err(|source| ProxyError::IoAccessLog { target, source })
 }
 
 /// TLS of a listener: certificates by name from the snapshot in force, else the node's own.

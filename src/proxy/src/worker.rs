@@ -1,5 +1,6 @@
 //! One worker: a thread with its own runtime, listeners, upstream connections and resolver.
 
+use crate::access_log::{Collector, FLUSH_INTERVAL};
 use crate::arrival::Ids;
 use crate::listen::Bound;
 use crate::options::ProxyOptions;
@@ -25,6 +26,7 @@ pub(crate) struct Worker {
     pub(crate) resolver: Resolver,
     pub(crate) tls: TlsSettings,
     pub(crate) ids: Ids,
+    pub(crate) access_log: Option<Collector>,
 }
 
 /// Set once the node stops: no new connections, open ones end after their request.
@@ -36,6 +38,7 @@ impl Worker {
         snapshots: SnapshotHandle,
         stats: Arc<Stats>,
         tls: TlsSettings,
+        access_log: Option<Collector>,
     ) -> Worker {
         let pool = Pool::new(
             options.upstream_keepalive_pool_size,
@@ -43,7 +46,7 @@ impl Worker {
             options.upstream_keepalive_idle_timeout,
         );
         let resolver = Resolver::new(options.dns_ttl);
-        Worker { options, snapshots, stats, pool, resolver, tls, ids: Ids::new() }
+        Worker { options, snapshots, stats, pool, resolver, tls, ids: Ids::new(), access_log }
     }
 
     /// Serves until told to stop and the connections have ended or the deadline has passed.
@@ -63,6 +66,7 @@ impl Worker {
             accepting.spawn_local(self.clone().accept(listener, entrance, stopping.clone()));
         }
         let sweeper = tokio::task::spawn_local(self.clone().sweep());
+        let flusher = self.access_log.is_some().then(|| tokio::task::spawn_local(self.clone().flush()));
         // An error means that the sender is gone, which is a stop as well.
         let _ = stopping.wait_for(|stop| *stop).await;
         let ending = async { while accepting.join_next().await.is_some() {} };
@@ -70,6 +74,9 @@ impl Worker {
             tracing::warn!(in_flight = self.stats.now().requests_in_flight, "requests cut at the end of the deadline");
         }
         sweeper.abort();
+        if let Some(flusher) = flusher {
+            flusher.abort();
+        }
         Ok(())
     }
 
@@ -78,6 +85,16 @@ impl Worker {
         loop {
             ticks.tick().await;
             self.pool.sweep();
+        }
+    }
+
+    async fn flush(self: Rc<Self>) {
+        let mut ticks = tokio::time::interval(FLUSH_INTERVAL);
+        loop {
+            ticks.tick().await;
+            if let Some(log) = &self.access_log {
+                log.flush();
+            }
         }
     }
 
