@@ -46,17 +46,26 @@ _gwctl() {
             gwctl,dump)
                 cmd="gwctl__subcmd__dump"
                 ;;
+            gwctl,exit-codes)
+                cmd="gwctl__subcmd__exit__subcmd__codes"
+                ;;
             gwctl,get)
                 cmd="gwctl__subcmd__get"
                 ;;
             gwctl,help)
                 cmd="gwctl__subcmd__help"
                 ;;
+            gwctl,history)
+                cmd="gwctl__subcmd__history"
+                ;;
             gwctl,man)
                 cmd="gwctl__subcmd__man"
                 ;;
             gwctl,quickstart)
                 cmd="gwctl__subcmd__quickstart"
+                ;;
+            gwctl,rollback)
+                cmd="gwctl__subcmd__rollback"
                 ;;
             gwctl,start)
                 cmd="gwctl__subcmd__start"
@@ -160,17 +169,26 @@ _gwctl() {
             gwctl__subcmd__help,dump)
                 cmd="gwctl__subcmd__help__subcmd__dump"
                 ;;
+            gwctl__subcmd__help,exit-codes)
+                cmd="gwctl__subcmd__help__subcmd__exit__subcmd__codes"
+                ;;
             gwctl__subcmd__help,get)
                 cmd="gwctl__subcmd__help__subcmd__get"
                 ;;
             gwctl__subcmd__help,help)
                 cmd="gwctl__subcmd__help__subcmd__help"
                 ;;
+            gwctl__subcmd__help,history)
+                cmd="gwctl__subcmd__help__subcmd__history"
+                ;;
             gwctl__subcmd__help,man)
                 cmd="gwctl__subcmd__help__subcmd__man"
                 ;;
             gwctl__subcmd__help,quickstart)
                 cmd="gwctl__subcmd__help__subcmd__quickstart"
+                ;;
+            gwctl__subcmd__help,rollback)
+                cmd="gwctl__subcmd__help__subcmd__rollback"
                 ;;
             gwctl__subcmd__help,start)
                 cmd="gwctl__subcmd__help__subcmd__start"
@@ -209,7 +227,7 @@ _gwctl() {
 
     case "${cmd}" in
         gwctl)
-            opts="-h -V --help --version quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help"
+            opts="-h -V --help --version quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -926,6 +944,20 @@ _gwctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gwctl__subcmd__exit__subcmd__codes)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gwctl__subcmd__get)
             opts="-o -h --of --tag --output --addr --token-file --cacert --insecure --timeout --help services routes consumers plugins upstreams targets certificates ca-certificates snis vaults keys key-sets filter-chains acls basic-auths hmac-auths jwts key-auths oauth2 oauth2-tokens sessions acme-storage tags"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -973,7 +1005,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__help)
-            opts="quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help"
+            opts="quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1210,6 +1242,20 @@ _gwctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gwctl__subcmd__help__subcmd__exit__subcmd__codes)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gwctl__subcmd__help__subcmd__get)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1238,6 +1284,20 @@ _gwctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gwctl__subcmd__help__subcmd__history)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gwctl__subcmd__help__subcmd__man)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1253,6 +1313,20 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__help__subcmd__quickstart)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gwctl__subcmd__help__subcmd__rollback)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1322,6 +1396,52 @@ _gwctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gwctl__subcmd__history)
+            opts="-o -h --limit --output --color --ascii --addr --token-file --cacert --insecure --timeout --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gwctl__subcmd__man)
             opts="-h --dir --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1352,6 +1472,52 @@ _gwctl() {
                     return 0
                     ;;
                 --exit-after)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gwctl__subcmd__rollback)
+            opts="-y -o -h --dry-run --yes --wait --output --color --ascii --addr --token-file --cacert --insecure --timeout --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -34,6 +34,8 @@ complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "dp" -d 'Data planes'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "certs" -d 'Certificates of a cluster'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "apply" -d 'Bring the configuration of a control plane to what files say'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "diff" -d 'Show what `apply` would do'
+complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "history" -d 'List the versions of the configuration: when, who, how much; or show what one did'
+complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "rollback" -d 'Make the configuration what it was at a version'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "validate" -d 'Find the mistakes of declarative files, with line and column'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "dump" -d 'Write what is configured as a declarative file'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "convert" -d 'Turn files of Kong and of decK into each other'
@@ -43,6 +45,7 @@ complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "config" -d 'Settings of
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "man" -d 'Write the man pages into a folder'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "version" -d 'Print version and build facts'
+complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "exit-codes" -d 'The codes that commands end with'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c gwctl -n "__fish_gwctl_using_subcommand quickstart" -l dir -d 'Folder of the cluster; a fresh one below the user\'s state folder when not given' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand quickstart" -l exit-after -d 'Stop by itself after so many seconds' -r
@@ -84,7 +87,7 @@ never\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l addr -d 'Address of the Admin API' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
-complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l timeout -d 'Limit of each request: 500ms, 10s, 2m; 10s when not given' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l ascii -d 'Only ASCII characters'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -119,8 +122,8 @@ never\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l addr -d 'Address of the Admin API' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
-complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
-complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l wait -d 'Wait until all connected data planes have it: 60 s, or so long; exit code 3 when they do not' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l timeout -d 'Limit of each request: 500ms, 10s, 2m; 10s when not given' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l wait -d 'Wait until all connected data planes have it, or so many of a hundred (80%); up to --timeout, 60s when not given' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l prune -d 'Delete what the files do not have'
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l ascii -d 'Only ASCII characters'
 complete -c gwctl -n "__fish_gwctl_using_subcommand apply" -l insecure -d 'Trust any certificate of https'
@@ -138,11 +141,41 @@ never\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l addr -d 'Address of the Admin API' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
-complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l timeout -d 'Limit of each request: 500ms, 10s, 2m; 10s when not given' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l prune -d 'Delete what the files do not have'
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l ascii -d 'Only ASCII characters'
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gwctl -n "__fish_gwctl_using_subcommand history" -l limit -d 'Versions to list' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand history" -s o -l output -d 'Form of the output' -r -f -a "table\t'One row per item, for people'
+json\t''
+yaml\t''"
+complete -c gwctl -n "__fish_gwctl_using_subcommand history" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless NO_COLOR or TERM=dumb speak against it'
+always\t''
+never\t''"
+complete -c gwctl -n "__fish_gwctl_using_subcommand history" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand history" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand history" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand history" -l timeout -d 'Limit of each request: 500ms, 10s, 2m; 10s when not given' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand history" -l ascii -d 'Only ASCII characters'
+complete -c gwctl -n "__fish_gwctl_using_subcommand history" -l insecure -d 'Trust any certificate of https'
+complete -c gwctl -n "__fish_gwctl_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -l wait -d 'Wait until all connected data planes have it, or so many of a hundred (80%); up to --timeout, 60s when not given' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -s o -l output -d 'Form of the output' -r -f -a "table\t'One row per item, for people'
+json\t''
+yaml\t''"
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless NO_COLOR or TERM=dumb speak against it'
+always\t''
+never\t''"
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -l timeout -d 'Limit of each request: 500ms, 10s, 2m; 10s when not given' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -l dry-run -d 'Print what would be done and do nothing; exit code 2 when there is something to do'
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -s y -l yes -d 'Do not ask'
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -l ascii -d 'Only ASCII characters'
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -l insecure -d 'Trust any certificate of https'
+complete -c gwctl -n "__fish_gwctl_using_subcommand rollback" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -s f -l file -d 'Declarative file, folder of such files, or - for stdin; may be repeated' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -s o -l output -d 'Form of the output' -r -f -a "table\t'One row per item, for people'
 json\t''
@@ -150,7 +183,7 @@ yaml\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l addr -d 'Address of the Admin API' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
-complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l timeout -d 'Limit of each request: 500ms, 10s, 2m; 10s when not given' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l partial -d 'References may lead to records that the files do not have'
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l online -d 'Ask a control plane too, one request an entity'
 complete -c gwctl -n "__fish_gwctl_using_subcommand validate" -l insecure -d 'Trust any certificate of https'
@@ -165,7 +198,7 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -s w -l write -d 'Writ
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l addr -d 'Address of the Admin API' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
-complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l timeout -d 'Limit of each request: 500ms, 10s, 2m; 10s when not given' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l defaults -d 'Write fields that stand at their default too'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l no-ids -d 'Leave ids out where names and places say enough'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dump" -l force -d 'Replace the file when it is there'
@@ -189,7 +222,7 @@ name\t'ENTITY/NAME, one per line'"
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l addr -d 'Address of the Admin API' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
-complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l timeout -d 'Limit of each request: 500ms, 10s, 2m; 10s when not given' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand get" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l interval -d 'Time between two looks' -r
@@ -200,7 +233,7 @@ never\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l addr -d 'Address of the Admin API' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
-complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l timeout -d 'Limit of each request: 500ms, 10s, 2m' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l timeout -d 'Limit of each request: 500ms, 10s, 2m; 10s when not given' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l once -d 'Print one frame and end; so it is wherever there is no terminal'
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l ascii -d 'Only ASCII characters'
 complete -c gwctl -n "__fish_gwctl_using_subcommand top" -l insecure -d 'Trust any certificate of https'
@@ -227,24 +260,28 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand version" -s o -l output -d '
 json\t''
 yaml\t''"
 complete -c gwctl -n "__fish_gwctl_using_subcommand version" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "quickstart" -d 'Run a whole cluster with traffic in this terminal'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "demo-upstream" -d 'The upstream of the quickstart'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "start" -d 'Start a node in the role its settings say (traditional, control_plane or data_plane)'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "cp" -d 'Control planes'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "dp" -d 'Data planes'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "certs" -d 'Certificates of a cluster'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "apply" -d 'Bring the configuration of a control plane to what files say'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "diff" -d 'Show what `apply` would do'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "validate" -d 'Find the mistakes of declarative files, with line and column'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "dump" -d 'Write what is configured as a declarative file'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "convert" -d 'Turn files of Kong and of decK into each other'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "get" -d 'List or show what is configured'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "top" -d 'Watch the fleet in the terminal'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "config" -d 'Settings of a node'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "completions" -d 'Print the completion script of a shell'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "man" -d 'Write the man pages into a folder'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "version" -d 'Print version and build facts'
-complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff validate dump convert get top config completions man version help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c gwctl -n "__fish_gwctl_using_subcommand exit-codes" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "quickstart" -d 'Run a whole cluster with traffic in this terminal'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "demo-upstream" -d 'The upstream of the quickstart'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "start" -d 'Start a node in the role its settings say (traditional, control_plane or data_plane)'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "cp" -d 'Control planes'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "dp" -d 'Data planes'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "certs" -d 'Certificates of a cluster'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "apply" -d 'Bring the configuration of a control plane to what files say'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "diff" -d 'Show what `apply` would do'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "history" -d 'List the versions of the configuration: when, who, how much; or show what one did'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "rollback" -d 'Make the configuration what it was at a version'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "validate" -d 'Find the mistakes of declarative files, with line and column'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "dump" -d 'Write what is configured as a declarative file'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "convert" -d 'Turn files of Kong and of decK into each other'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "get" -d 'List or show what is configured'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "top" -d 'Watch the fleet in the terminal'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "config" -d 'Settings of a node'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "completions" -d 'Print the completion script of a shell'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "man" -d 'Write the man pages into a folder'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "version" -d 'Print version and build facts'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "exit-codes" -d 'The codes that commands end with'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_subcommand_from quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from cp" -f -a "start" -d 'Start a control plane: store, Admin API and cluster listener'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from dp" -f -a "join" -d 'Start a data plane that joins a control plane'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from dp" -f -a "list" -d 'List the data planes of a control plane: state, version, configuration, lag'

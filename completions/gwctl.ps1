@@ -33,6 +33,8 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('certs', 'certs', [CompletionResultType]::ParameterValue, 'Certificates of a cluster')
             [CompletionResult]::new('apply', 'apply', [CompletionResultType]::ParameterValue, 'Bring the configuration of a control plane to what files say')
             [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'Show what `apply` would do')
+            [CompletionResult]::new('history', 'history', [CompletionResultType]::ParameterValue, 'List the versions of the configuration: when, who, how much; or show what one did')
+            [CompletionResult]::new('rollback', 'rollback', [CompletionResultType]::ParameterValue, 'Make the configuration what it was at a version')
             [CompletionResult]::new('validate', 'validate', [CompletionResultType]::ParameterValue, 'Find the mistakes of declarative files, with line and column')
             [CompletionResult]::new('dump', 'dump', [CompletionResultType]::ParameterValue, 'Write what is configured as a declarative file')
             [CompletionResult]::new('convert', 'convert', [CompletionResultType]::ParameterValue, 'Turn files of Kong and of decK into each other')
@@ -42,6 +44,7 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
             [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the man pages into a folder')
             [CompletionResult]::new('version', 'version', [CompletionResultType]::ParameterValue, 'Print version and build facts')
+            [CompletionResult]::new('exit-codes', 'exit-codes', [CompletionResultType]::ParameterValue, 'The codes that commands end with')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
         }
@@ -126,7 +129,7 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
             [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
             [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
-            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Trust any certificate of https')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
@@ -198,8 +201,8 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
             [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
             [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
-            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
-            [CompletionResult]::new('--wait', '--wait', [CompletionResultType]::ParameterName, 'Wait until all connected data planes have it: 60 s, or so long; exit code 3 when they do not')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
+            [CompletionResult]::new('--wait', '--wait', [CompletionResultType]::ParameterName, 'Wait until all connected data planes have it, or so many of a hundred (80%); up to --timeout, 60s when not given')
             [CompletionResult]::new('--prune', '--prune', [CompletionResultType]::ParameterName, 'Delete what the files do not have')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Trust any certificate of https')
@@ -220,8 +223,41 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
             [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
             [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
-            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
             [CompletionResult]::new('--prune', '--prune', [CompletionResultType]::ParameterName, 'Delete what the files do not have')
+            [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
+            [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Trust any certificate of https')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;history' {
+            [CompletionResult]::new('--limit', '--limit', [CompletionResultType]::ParameterName, 'Versions to list')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colours')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
+            [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
+            [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
+            [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Trust any certificate of https')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
+        'gwctl;rollback' {
+            [CompletionResult]::new('--wait', '--wait', [CompletionResultType]::ParameterName, 'Wait until all connected data planes have it, or so many of a hundred (80%); up to --timeout, 60s when not given')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colours')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
+            [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
+            [CompletionResult]::new('--dry-run', '--dry-run', [CompletionResultType]::ParameterName, 'Print what would be done and do nothing; exit code 2 when there is something to do')
+            [CompletionResult]::new('-y', '-y', [CompletionResultType]::ParameterName, 'Do not ask')
+            [CompletionResult]::new('--yes', '--yes', [CompletionResultType]::ParameterName, 'Do not ask')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Trust any certificate of https')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
@@ -236,7 +272,7 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
             [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
             [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
-            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
             [CompletionResult]::new('--partial', '--partial', [CompletionResultType]::ParameterName, 'References may lead to records that the files do not have')
             [CompletionResult]::new('--online', '--online', [CompletionResultType]::ParameterName, 'Ask a control plane too, one request an entity')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Trust any certificate of https')
@@ -255,7 +291,7 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
             [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
             [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
-            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
             [CompletionResult]::new('--defaults', '--defaults', [CompletionResultType]::ParameterName, 'Write fields that stand at their default too')
             [CompletionResult]::new('--no-ids', '--no-ids', [CompletionResultType]::ParameterName, 'Leave ids out where names and places say enough')
             [CompletionResult]::new('--force', '--force', [CompletionResultType]::ParameterName, 'Replace the file when it is there')
@@ -285,7 +321,7 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
             [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
             [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
-            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Trust any certificate of https')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
@@ -298,7 +334,7 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
             [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
             [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
-            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
             [CompletionResult]::new('--once', '--once', [CompletionResultType]::ParameterName, 'Print one frame and end; so it is wherever there is no terminal')
             [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
             [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Trust any certificate of https')
@@ -357,6 +393,11 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
+        'gwctl;exit-codes' {
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
         'gwctl;help' {
             [CompletionResult]::new('quickstart', 'quickstart', [CompletionResultType]::ParameterValue, 'Run a whole cluster with traffic in this terminal')
             [CompletionResult]::new('demo-upstream', 'demo-upstream', [CompletionResultType]::ParameterValue, 'The upstream of the quickstart')
@@ -366,6 +407,8 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('certs', 'certs', [CompletionResultType]::ParameterValue, 'Certificates of a cluster')
             [CompletionResult]::new('apply', 'apply', [CompletionResultType]::ParameterValue, 'Bring the configuration of a control plane to what files say')
             [CompletionResult]::new('diff', 'diff', [CompletionResultType]::ParameterValue, 'Show what `apply` would do')
+            [CompletionResult]::new('history', 'history', [CompletionResultType]::ParameterValue, 'List the versions of the configuration: when, who, how much; or show what one did')
+            [CompletionResult]::new('rollback', 'rollback', [CompletionResultType]::ParameterValue, 'Make the configuration what it was at a version')
             [CompletionResult]::new('validate', 'validate', [CompletionResultType]::ParameterValue, 'Find the mistakes of declarative files, with line and column')
             [CompletionResult]::new('dump', 'dump', [CompletionResultType]::ParameterValue, 'Write what is configured as a declarative file')
             [CompletionResult]::new('convert', 'convert', [CompletionResultType]::ParameterValue, 'Turn files of Kong and of decK into each other')
@@ -375,6 +418,7 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
             [CompletionResult]::new('man', 'man', [CompletionResultType]::ParameterValue, 'Write the man pages into a folder')
             [CompletionResult]::new('version', 'version', [CompletionResultType]::ParameterValue, 'Print version and build facts')
+            [CompletionResult]::new('exit-codes', 'exit-codes', [CompletionResultType]::ParameterValue, 'The codes that commands end with')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
         }
@@ -422,6 +466,12 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
         'gwctl;help;diff' {
             break
         }
+        'gwctl;help;history' {
+            break
+        }
+        'gwctl;help;rollback' {
+            break
+        }
         'gwctl;help;validate' {
             break
         }
@@ -451,6 +501,9 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             break
         }
         'gwctl;help;version' {
+            break
+        }
+        'gwctl;help;exit-codes' {
             break
         }
         'gwctl;help;help' {

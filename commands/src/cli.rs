@@ -3,6 +3,8 @@
 use crate::client::args::{
     ApplyArgs, CertsCommand, ConvertArgs, DiffArgs, DumpArgs, FleetListArgs, GetArgs, TopArgs, ValidateArgs,
 };
+use crate::client::history::HistoryArgs;
+use crate::client::rollback::RollbackArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -18,8 +20,26 @@ Examples:
   gwctl apply -f kong.yaml                            bring the configuration to what the file says
   gwctl top                                           watch the fleet
 
-Exit codes: 0 done or no difference, 1 error, 2 differences found, 3 not everywhere in time, 4 token missing or not
-allowed, 5 changed by somebody else meanwhile, 6 a check failed, 64 wrong usage, 69 peer unreachable, 130 interrupted.";
+Exit codes: 0 done or no difference, 1 error, 2 differences found, 3 not
+everywhere in time, 4 token missing or not allowed, 5 refused by a guard (not
+confirmed, changed by somebody else meanwhile), 6 a check failed, 64 wrong
+usage, 69 peer unreachable, 130 interrupted. More: gwctl help exit-codes";
+
+/// `gwctl help exit-codes`.
+const EXIT_CODES: &str = "\
+Every command ends with one of these codes:
+
+    0  done, or no difference
+    1  error: the message says what, where, why and what to try
+    2  differences found: diff, apply --dry-run, rollback --dry-run
+    3  applied but not everywhere in time: --wait
+    4  token missing or not allowed
+    5  refused by a guard: nobody confirmed, or somebody else changed the
+       configuration meanwhile; nothing was changed
+    6  a check failed: certs show, for a certificate that has expired
+   64  wrong usage: a flag, a name or a value that is none
+   69  the Admin API could not be reached, or did not answer in time
+  130  interrupted: Ctrl-C";
 
 /// API gateway cluster in one binary: control plane, data plane, and the tool that runs them.
 #[derive(Debug, Parser)]
@@ -51,6 +71,10 @@ pub enum Command {
     Apply(ApplyArgs),
     /// Show what `apply` would do.
     Diff(DiffArgs),
+    /// List the versions of the configuration: when, who, how much; or show what one did.
+    History(HistoryArgs),
+    /// Make the configuration what it was at a version.
+    Rollback(RollbackArgs),
     /// Find the mistakes of declarative files, with line and column.
     Validate(ValidateArgs),
     /// Write what is configured as a declarative file.
@@ -70,6 +94,17 @@ pub enum Command {
     Man(ManArgs),
     /// Print version and build facts.
     Version(VersionArgs),
+    /// The codes that commands end with.
+    #[command(hide = true, long_about = EXIT_CODES)]
+    ExitCodes,
+}
+
+/// Prints the codes, as `gwctl help exit-codes` does.
+pub fn exit_codes() -> std::process::ExitCode {
+    use std::io::Write as _;
+    // A reader that closed the pipe early has what it wanted.
+    let _ = writeln!(std::io::stdout(), "{EXIT_CODES}");
+    std::process::ExitCode::SUCCESS
 }
 
 #[derive(Debug, Subcommand)]

@@ -43,6 +43,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Certs(CertsCommand::Show(args)) => client::show(&args),
         Command::Apply(args) => client::apply(&args),
         Command::Diff(args) => client::diff(&args),
+        Command::History(args) => client::history(&args),
+        Command::Rollback(args) => client::rollback(&args),
         Command::Validate(args) => client::validate(&args),
         Command::Dump(args) => client::dump(&args),
         Command::Convert(args) => client::convert(&args),
@@ -51,6 +53,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Config(cli::ConfigCommand::Show(args)) => config::show(&args),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::man(&args),
+        Command::ExitCodes => Ok(cli::exit_codes()),
         Command::Version(args) => generate::version(&args),
     }
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod rollback;
 mod tokens;
 
 use gwctl_testkit::{Answer, Cluster, Node, Request, delete, get, patch, post, request, wait_until};

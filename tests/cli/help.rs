@@ -12,6 +12,8 @@ const COMMANDS: &[&[&str]] = &[
     &["certs", "show"],
     &["apply"],
     &["diff"],
+    &["history"],
+    &["rollback"],
     &["validate"],
     &["dump"],
     &["convert"],
@@ -47,6 +49,14 @@ fn the_overview_lists_the_commands_and_the_exit_codes() {
 }
 
 #[test]
+fn the_exit_codes_are_a_topic_of_the_help() {
+    for arguments in [&["help", "exit-codes"][..], &["exit-codes"]] {
+        let ran = gwctl(arguments);
+        assert!(ran.code == 0 && ran.out.contains("    5  refused by a guard"), "{}{}", ran.out, ran.err);
+    }
+}
+
+#[test]
 fn wrong_usage_exits_with_64_on_stderr() {
     let cases: &[&[&str]] = &[
         &[],
@@ -56,6 +66,10 @@ fn wrong_usage_exits_with_64_on_stderr() {
         &["apply"],
         &["get"],
         &["validate"],
+        &["rollback"],
+        &["rollback", "last"],
+        &["history", "--limit", "0"],
+        &["apply", "-f", "x", "--wait=101%"],
         &["convert", "-f", "x"],
         &["dump", "--force"],
         &["top", "--interval", "soon"],

@@ -4,6 +4,7 @@
 
 mod files;
 mod help;
+mod history;
 mod live;
 
 use std::io::Write as _;
@@ -59,8 +60,15 @@ fn an_unreachable_control_plane_exits_with_69_and_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let file = path(folder.path(), "kong.yaml");
     std::fs::write(&file, "_format_version: \"3.0\"\n").unwrap();
-    let commands: [&[&str]; 5] =
-        [&["dp", "list"], &["get", "services"], &["top", "--once"], &["diff", "-f", &file], &["apply", "-f", &file]];
+    let commands: [&[&str]; 7] = [
+        &["history"],
+        &["rollback", "1"],
+        &["dp", "list"],
+        &["get", "services"],
+        &["top", "--once"],
+        &["diff", "-f", &file],
+        &["apply", "-f", &file],
+    ];
     for arguments in commands {
         let ran = gwctl(&[arguments, &["--addr", &address]].concat());
         assert_eq!(ran.code, 69, "{arguments:?}: {}", ran.err);

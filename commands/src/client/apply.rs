@@ -1,27 +1,29 @@
 //! `gwctl diff` and `gwctl apply`.
 
 use super::args::{ApplyArgs, ChangeArgs, DiffArgs};
+use super::clock::now_millis;
 use super::connect::{client, node, run};
 use super::document;
 use super::look::Look;
+use super::plans::{confirm, painted, same};
 use super::progress::Progress;
-use super::send::send;
+use super::send::{Sent, send};
 use super::spread::{wait, warnings};
 use super::{connect, current};
 use crate::cli::Output;
-use crate::failure::{DIFFERS, Failure};
+use crate::failure::{DIFFERS, Failure, GUARD};
 use gwctl_admin_client::Client;
 use gwctl_declarative::{
     Action, Bundle, DiffOptions, LoadOptions, Mistake, MistakeKind, Mode, Plan, load_located, plan,
 };
 use gwctl_entities::{Fill, Value};
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 pub fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
     run(async {
-        let (client, mut plan) = planned(&args.change).await?;
+        let bundle = read(&args.change)?;
+        let (client, mut plan) = planned(&bundle, &args.change).await?;
         warn(&client, &mut plan, &args.change).await;
         print(&plan, &args.change);
         Ok(differs(&plan))
@@ -30,28 +32,55 @@ pub fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
 
 pub fn apply(args: &ApplyArgs) -> Result<ExitCode, Failure> {
     run(async {
-        let (client, mut plan) = planned(&args.change).await?;
+        let bundle = read(&args.change)?;
+        let (client, mut plan) = planned(&bundle, &args.change).await?;
         warn(&client, &mut plan, &args.change).await;
         print(&plan, &args.change);
         if args.dry_run {
             return Ok(differs(&plan));
         }
-        confirm(&plan, args.yes)?;
+        ask(&plan, args.yes)?;
         let mut version = client.version_read();
         if !plan.is_empty() {
-            version = send(&client, &plan, now_millis()).await?;
+            version = sent(&client, &plan, &bundle, args).await?;
             let told = version.map(|version| format!(", version {version}")).unwrap_or_default();
             eprintln!("applied {}{told}", changes(plan.operations.len()));
         }
-        if let Some(limit) = args.wait {
+        if let Some(share) = args.wait.share() {
             let version = version.ok_or_else(|| {
                 Failure::new("cannot wait: this control plane does not tell the version of its configuration")
                     .hint("a plain Kong has none; `gwctl dp list` shows the hash of each data plane")
             })?;
-            wait(&client, version, limit).await?;
+            wait(&client, version, share, args.wait.limit(&args.change.connect)).await?;
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Sends the plan. When somebody else wrote since it was made, it is made once more and sent if it is still the same:
+/// their change touched nothing of it.
+async fn sent(client: &Client, plan: &Plan, bundle: &Bundle, args: &ApplyArgs) -> Result<Option<u64>, Failure> {
+    if let Sent::Done(version) = send(client, plan, now_millis()).await? {
+        return Ok(version);
+    }
+    let (client, again) = planned(bundle, &args.change).await?;
+    if same(plan, &again) {
+        eprintln!("somebody else changed the configuration meanwhile; the plan is the same, going on");
+        if let Sent::Done(version) = send(&client, &again, now_millis()).await? {
+            return Ok(version);
+        }
+    }
+    let text = "somebody else changed the configuration since the plan was made; nothing was changed";
+    Err(Failure::new(text).hint("run it again: the plan is made anew from what is there now").code(GUARD))
+}
+
+/// Asks before records are deleted.
+fn ask(plan: &Plan, yes: bool) -> Result<(), Failure> {
+    match plan.count(Action::Delete) {
+        0 => Ok(()),
+        1 => confirm("Delete 1 record", yes),
+        many => confirm(&format!("Delete {many} records"), yes),
+    }
 }
 
 /// Tells of plugins that data planes lack: on stderr, and in documents.
@@ -77,12 +106,17 @@ fn changes(count: usize) -> String {
     if count == 1 { "1 change".to_owned() } else { format!("{count} changes") }
 }
 
-/// Reads the files, then the control plane, and compares.
-async fn planned(args: &ChangeArgs) -> Result<(Client, Plan), Failure> {
-    let client = client(&args.connect)?;
+/// Reads the files. Mistakes that need no control plane to be found are told without one.
+fn read(args: &ChangeArgs) -> Result<Bundle, Failure> {
     let bundle = document::read(&args.files)?;
-    // Mistakes that need no control plane to be found are told without one.
     check(&bundle)?;
+    Ok(bundle)
+}
+
+/// Reads the control plane and compares.
+async fn planned(bundle: &Bundle, args: &ChangeArgs) -> Result<(Client, Plan), Failure> {
+    // A client knows the version of its first answer: another plan needs another client.
+    let client = client(&args.connect)?;
     let node = node(&client).await?;
     if node.database == "off" {
         return Err(Failure::new(format!(
@@ -95,10 +129,10 @@ async fn planned(args: &ChangeArgs) -> Result<(Client, Plan), Failure> {
     let tables =
         current::tables(&client, &node.registry, &mut |rows| line.say(&format!("read {rows} records"))).await?;
     line.end();
-    let options = DiffOptions { select_tags: selected(&bundle, &args.select_tags)?, prune: args.prune };
+    let options = DiffOptions { select_tags: selected(bundle, &args.select_tags)?, prune: args.prune };
     let value = Value::Object(bundle.document.clone());
     let mut plan = plan(&node.registry, &tables, value, &options, &mut Random)
-        .map_err(|refusal| document::mistaken(&bundle, &refusal.mistakes))?;
+        .map_err(|refusal| document::mistaken(bundle, &refusal.mistakes))?;
     plan.mask(&bundle.environment_values());
     Ok((client, plan))
 }
@@ -144,47 +178,6 @@ fn print(plan: &Plan, args: &ChangeArgs) {
     };
     // A reader that closed the pipe early has what it wanted.
     let _ = std::io::stdout().write_all(text.as_bytes());
-}
-
-/// The signs at the start of lines, in colour; control characters of values taken out.
-fn painted(text: &str, look: Look) -> String {
-    let mut painted = String::new();
-    for line in text.lines() {
-        let line = gwctl_tui::format::plain(line);
-        let code = match line.get(..2) {
-            Some("+ ") => Some(32),
-            Some("~ " | "! ") => Some(33),
-            Some("- ") => Some(31),
-            _ => None,
-        };
-        painted += &code.map_or_else(|| line.clone(), |code| look.tint(&line, code));
-        painted.push('\n');
-    }
-    painted
-}
-
-/// Asks before records are deleted; without a terminal to ask on, only `--yes` says so.
-fn confirm(plan: &Plan, yes: bool) -> Result<(), Failure> {
-    let deletes = plan.count(Action::Delete);
-    if deletes == 0 || yes {
-        return Ok(());
-    }
-    let what = if deletes == 1 { "1 record".to_owned() } else { format!("{deletes} records") };
-    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        return Err(Failure::new(format!("{what} would be deleted and nobody can be asked; nothing was sent"))
-            .hint("add --yes to delete without a question"));
-    }
-    eprint!("Delete {what}? [y/N] ");
-    let mut answer = String::new();
-    let read = std::io::stdin().read_line(&mut answer);
-    if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
-        return Ok(());
-    }
-    Err(Failure::new("not confirmed; nothing was sent"))
-}
-
-fn now_millis() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 /// Clock and randomness of this machine.

@@ -1,6 +1,7 @@
 //! Flags and help of the client commands.
 
 use super::names;
+use super::spread::WaitArgs;
 use crate::cli::Output;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -28,9 +29,9 @@ pub struct ConnectArgs {
     /// Trust any certificate of https.
     #[arg(long, help_heading = "Connection")]
     pub insecure: bool,
-    /// Limit of each request: 500ms, 10s, 2m.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, help_heading = "Connection")]
-    pub timeout: Duration,
+    /// Limit of each request: 500ms, 10s, 2m; 10s when not given.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Connection")]
+    pub timeout: Option<Duration>,
 }
 
 /// Forms of a list of records.
@@ -197,16 +198,22 @@ pub struct DiffArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl apply -f kong.yaml                            create and change, delete nothing
-  gwctl apply -f kong.yaml --prune --yes              make it the whole configuration
+  gwctl apply -f kong.yaml                   create and change, delete nothing
+  gwctl apply -f kong.yaml --prune --yes     make it the whole configuration
   gwctl apply -f team-a.yaml --select-tag team-a --prune
-  gwctl apply -f kong.yaml --wait                     until all data planes have it
-  gwctl apply -f kong.yaml --dry-run                  the same as `gwctl diff`
+  gwctl apply -f kong.yaml --wait            until all data planes have it
+  gwctl apply -f kong.yaml --wait=80% --timeout 2m
+  gwctl apply -f kong.yaml --dry-run         the same as `gwctl diff`
 
-Nothing is sent when a file has a mistake. All changes are made at once or none; a plain Kong gets them one by one.
+Nothing is sent when a file has a mistake. All changes are made at once or
+none; a plain Kong gets them one by one. When somebody else changes the
+configuration meanwhile, the plan is made once more, and sent if it is the
+same.
 
-Exit codes: 0 done, 1 error, 2 differences (--dry-run), 3 not everywhere in time (--wait), 4 token missing or not
-allowed, 5 somebody else changed the configuration meanwhile: run it again, 69 control plane unreachable.")]
+Exit codes: 0 done, 1 error, 2 differences (--dry-run), 3 not everywhere in
+time (--wait), 4 token missing or not allowed, 5 deletion not confirmed or the
+configuration changed by somebody else meanwhile, 69 control plane
+unreachable.")]
 pub struct ApplyArgs {
     #[command(flatten)]
     pub change: ChangeArgs,
@@ -216,9 +223,8 @@ pub struct ApplyArgs {
     /// Do not ask before records are deleted.
     #[arg(short, long)]
     pub yes: bool,
-    /// Wait until all connected data planes have it: 60 s, or so long; exit code 3 when they do not.
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "60s", value_parser = duration)]
-    pub wait: Option<Duration>,
+    #[command(flatten)]
+    pub wait: WaitArgs,
 }
 
 /// Dialect of a declarative file.
@@ -349,7 +355,7 @@ pub struct TopArgs {
 }
 
 /// A positive duration with a unit; a bare number means seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "ms" => 0.001,

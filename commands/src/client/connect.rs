@@ -6,11 +6,15 @@ use gwctl_admin_client::{Client, ClientError, Options, Token};
 use gwctl_entities::{NodeKind, Registry, RegistryOptions, Value};
 use std::future::Future;
 use std::path::Path;
+use std::time::Duration;
+
+/// Limit of each request where no flag gives another.
+const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 
 /// A client of the Admin API that the flags name.
 pub fn client(args: &ConnectArgs) -> Result<Client, Failure> {
     let options = Options {
-        timeout: args.timeout,
+        timeout: args.timeout.unwrap_or(REQUEST_LIMIT),
         token: token(args)?,
         authorities: args.cacert.as_ref().map(|path| read(path, "--cacert")).transpose()?,
         insecure: args.insecure,

@@ -15,14 +15,21 @@ const AT_ONCE: usize = 8;
 /// Mistakes of a batch that are listed.
 const LISTED: usize = 20;
 
-/// Sends the plan; the version it made, None of a plain Kong.
-///
-/// A batch is sent for the version that the plan was made from, and refused when somebody else wrote meanwhile.
-pub async fn send(client: &Client, plan: &Plan, now_millis: u64) -> Result<Option<u64>, Failure> {
+/// What became of a plan.
+pub enum Sent {
+    /// The version it made, None of a plain Kong.
+    Done(Option<u64>),
+    /// Somebody else wrote since the plan was made: nothing was changed.
+    Overtaken,
+}
+
+/// Sends the plan. A batch is sent for the version that the plan was made from.
+pub async fn send(client: &Client, plan: &Plan, now_millis: u64) -> Result<Sent, Failure> {
     let operations: Vec<ChangeOperation> = plan.operations.iter().map(|one| operation(one, now_millis)).collect();
     match client.change(&operations, client.version_read()).await {
-        Ok(Some(done)) => Ok(Some(done.version)),
-        Ok(None) => singly(client, plan, now_millis).await.map(|()| None),
+        Ok(Some(done)) => Ok(Sent::Done(Some(done.version))),
+        Ok(None) => singly(client, plan, now_millis).await.map(|()| Sent::Done(None)),
+        Err(error) if error.status() == Some(412) => Ok(Sent::Overtaken),
         Err(error) => Err(refused(plan, &error)),
     }
 }
@@ -39,12 +46,6 @@ fn operation(operation: &Operation, now_millis: u64) -> ChangeOperation {
 
 /// Why a batch was not carried out.
 fn refused(plan: &Plan, error: &ClientError) -> Failure {
-    if error.status() == Some(412) {
-        let text = "somebody else changed the configuration since the plan was made; nothing was changed";
-        return Failure::new(text)
-            .hint("run it again: the plan is made anew from what is there now")
-            .code(crate::failure::GUARD);
-    }
     let ClientError::PeerRefused { refusal, .. } = error else {
         let silent = matches!(error, ClientError::PeerSilent { .. });
         let failure = failure(error);

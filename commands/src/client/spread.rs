@@ -1,7 +1,9 @@
 //! What a change meets at the data planes: plugins they lack, and when they have it.
 
+use super::args::{ConnectArgs, duration};
 use super::connect::failure;
 use crate::failure::{Failure, NOT_EVERYWHERE};
+use clap::Args;
 use gwctl_admin_client::Client;
 use gwctl_declarative::Plan;
 use gwctl_entities::Value;
@@ -15,6 +17,10 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(200);
 /// Time between two lines of progress.
 const LINE: Duration = Duration::from_secs(1);
+/// Longest time without a line while nothing changes.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long to wait where no flag says it.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Plugins that the plan configures and connected data planes lack, in words.
 pub fn warnings(plan: &Plan, fleet: &Fleet) -> Vec<String> {
@@ -40,53 +46,149 @@ pub fn warnings(plan: &Plan, fleet: &Fleet) -> Vec<String> {
     told.collect()
 }
 
-/// Waits until every connected data plane reports this version.
-pub async fn wait(client: &Client, version: u64, limit: Duration) -> Result<(), Failure> {
+/// Whether and how long to wait for data planes.
+#[derive(Debug, Clone, Args)]
+pub struct WaitArgs {
+    /// Wait until all connected data planes have it, or so many of a hundred (80%); up to --timeout, 60s when not given.
+    #[arg(
+        long,
+        value_name = "all|N%",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "all",
+        value_parser = awaited
+    )]
+    pub wait: Option<Awaited>,
+}
+
+/// What `--wait` names. A time is understood too: all data planes, and the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Awaited {
+    percent: u8,
+    limit: Option<Duration>,
+}
+
+fn awaited(text: &str) -> Result<Awaited, String> {
+    let wrong = "expected all, or a share like 80%";
+    match text.strip_suffix('%') {
+        _ if text == "all" => Ok(Awaited { percent: 100, limit: None }),
+        Some(digits) => match digits.parse() {
+            Ok(percent) if (1..=100).contains(&percent) => Ok(Awaited { percent, limit: None }),
+            _ => Err(format!("{wrong}, from 1% to 100%")),
+        },
+        None => match duration(text) {
+            Ok(limit) => Ok(Awaited { percent: 100, limit: Some(limit) }),
+            Err(_) => Err(wrong.to_owned()),
+        },
+    }
+}
+
+impl WaitArgs {
+    /// Percent of the connected data planes to wait for; None: do not wait.
+    pub fn share(&self) -> Option<u8> {
+        self.wait.map(|awaited| awaited.percent)
+    }
+
+    /// How long to wait.
+    pub fn limit(&self, connect: &ConnectArgs) -> Duration {
+        self.wait.and_then(|awaited| awaited.limit).or(connect.timeout).unwrap_or(LIMIT)
+    }
+}
+
+/// Waits until so many percent of the connected data planes report this version.
+pub async fn wait(client: &Client, version: u64, percent: u8, limit: Duration) -> Result<(), Failure> {
     let started = Instant::now();
-    let mut told: Option<Instant> = None;
+    let mut told: Option<(Instant, String)> = None;
     loop {
         let fleet = client.fleet().await.map_err(|error| failure(&error))?;
-        let connected = fleet.items.iter().filter(|member| member.connected).count();
-        let lacking = lacking(&fleet, version);
-        if lacking.is_empty() {
-            let seconds = started.elapsed().as_secs_f64();
-            match connected {
-                0 => eprintln!("no data plane is connected"),
-                count => eprintln!("{count} of {count} data planes have version {version} after {seconds:.1} s"),
-            }
+        let standing = Standing::of(&fleet, version, percent);
+        let elapsed = started.elapsed();
+        if standing.reached() {
+            eprintln!("{} after {:.1} s", standing.line(), elapsed.as_secs_f64());
             return Ok(());
         }
-        if started.elapsed() >= limit {
-            return Err(late(&lacking, connected, version, limit));
+        if elapsed >= limit {
+            return Err(standing.late(limit));
         }
-        if told.is_none_or(|told| told.elapsed() >= LINE) {
-            eprintln!("{} of {connected} data planes have version {version}", connected - lacking.len());
-            told = Some(Instant::now());
+        let line = standing.line();
+        if told.as_ref().is_none_or(|(at, before)| *before != line && at.elapsed() >= LINE || at.elapsed() >= SILENCE) {
+            eprintln!("{line}");
+            told = Some((Instant::now(), line));
         }
-        tokio::time::sleep(LOOK.min(limit.saturating_sub(started.elapsed()))).await;
+        tokio::time::sleep(LOOK.min(limit.saturating_sub(elapsed))).await;
     }
 }
 
-fn lacking(fleet: &Fleet, version: u64) -> Vec<&FleetMember> {
-    let connected = fleet.items.iter().filter(|member| member.connected);
-    connected.filter(|member| member.applied_version.is_none_or(|applied| applied < version)).collect()
+/// How far a fleet is with a version.
+struct Standing<'f> {
+    version: u64,
+    percent: u8,
+    connected: usize,
+    offline: usize,
+    lacking: Vec<&'f FleetMember>,
 }
 
-fn late(lacking: &[&FleetMember], connected: usize, version: u64, limit: Duration) -> Failure {
-    let mut text = format!(
-        "{} of {connected} data planes do not have version {version} after {} s",
-        lacking.len(),
-        limit.as_secs_f64()
-    );
-    for member in lacking {
-        let has = match member.applied_version {
-            Some(applied) => format!("has version {applied}"),
-            None => "reported no version yet".to_owned(),
-        };
-        let why = note(member).unwrap_or(has);
-        text += &format!("\n  {}: {}", plain(&member.name), plain(&why));
+impl<'f> Standing<'f> {
+    fn of(fleet: &'f Fleet, version: u64, percent: u8) -> Standing<'f> {
+        let connected: Vec<&FleetMember> = fleet.items.iter().filter(|member| member.connected).collect();
+        let offline = fleet.items.len() - connected.len();
+        let lacks = |member: &&&FleetMember| member.applied_version.is_none_or(|applied| applied < version);
+        let lacking = connected.iter().filter(lacks).copied().collect();
+        Standing { version, percent, connected: connected.len(), offline, lacking }
     }
-    Failure::new(text).hint("the change is kept; `gwctl dp list` shows how far they are").code(NOT_EVERYWHERE)
+
+    fn have(&self) -> usize {
+        self.connected - self.lacking.len()
+    }
+
+    fn needed(&self) -> usize {
+        (self.connected * usize::from(self.percent)).div_ceil(100)
+    }
+
+    fn reached(&self) -> bool {
+        self.have() >= self.needed()
+    }
+
+    /// `DP 12/50 have version 7, 1 refused (dp-7: lacks cors), 2 offline`.
+    fn line(&self) -> String {
+        if self.connected == 0 {
+            return "no data plane is connected".to_owned();
+        }
+        let mut line = format!("DP {}/{} have version {}", self.have(), self.connected, self.version);
+        let refused: Vec<String> = self
+            .lacking
+            .iter()
+            .filter_map(|member| Some(format!("{}: {}", plain(&member.name), plain(&note(member)?))))
+            .collect();
+        if let Some(first) = refused.first() {
+            let more = if refused.len() > 1 { ", ..." } else { "" };
+            line += &format!(", {} refused ({first}{more})", refused.len());
+        }
+        if self.offline > 0 {
+            line += &format!(", {} offline", self.offline);
+        }
+        line
+    }
+
+    fn late(&self, limit: Duration) -> Failure {
+        let (lacking, connected, version) = (self.lacking.len(), self.connected, self.version);
+        let mut text = format!(
+            "{lacking} of {connected} data planes do not have version {version} after {} s",
+            limit.as_secs_f64()
+        );
+        if self.percent < 100 {
+            text += &format!(", {} were to have it ({}%)", self.needed(), self.percent);
+        }
+        for member in &self.lacking {
+            let has = match member.applied_version {
+                Some(applied) => format!("has version {applied}"),
+                None => "reported no version yet".to_owned(),
+            };
+            let why = note(member).unwrap_or(has);
+            text += &format!("\n  {}: {}", plain(&member.name), plain(&why));
+        }
+        Failure::new(text).hint("the change is kept; `gwctl dp list` shows how far they are").code(NOT_EVERYWHERE)
+    }
 }
 
 #[cfg(test)]
@@ -139,8 +241,33 @@ mod tests {
             ..node("b", None, 1)
         };
         let fleet = Fleet { items: vec![node("a", None, 5), refused, node("c", None, 4)], ..Fleet::default() };
-        let text = late(&lacking(&fleet, 5), 3, 5, Duration::from_secs(2)).text();
+        let standing = Standing::of(&fleet, 5, 100);
+        assert!(!standing.reached());
+        assert_eq!(standing.line(), "DP 1/3 have version 5, 1 refused (b: plugin_set_incompatible: lacks cors)");
+        let text = standing.late(Duration::from_secs(2)).text();
         assert!(text.starts_with("error: 2 of 3 data planes do not have version 5 after 2 s"), "{text}");
         assert!(text.contains("b: plugin_set_incompatible: lacks cors\n  c: has version 4"), "{text}");
+    }
+
+    #[test]
+    fn a_share_of_the_fleet_is_rounded_up_and_leaves_out_who_is_offline() {
+        let gone = FleetMember { connected: false, ..node("gone", None, 1) };
+        let items = vec![node("a", None, 5), node("b", None, 5), node("c", None, 4), gone];
+        let fleet = Fleet { items, ..Fleet::default() };
+        let reached = |percent: u8| Standing::of(&fleet, 5, percent).reached();
+        assert_eq!((reached(100), reached(67), reached(66), reached(1)), (false, false, true, true));
+        assert_eq!(Standing::of(&fleet, 5, 66).line(), "DP 2/3 have version 5, 1 offline");
+        assert!(Standing::of(&Fleet::default(), 5, 100).reached(), "nobody to wait for");
+    }
+
+    #[test]
+    fn what_to_wait_for_is_all_a_share_or_a_time() {
+        let all = Awaited { percent: 100, limit: None };
+        assert_eq!(awaited("all"), Ok(all));
+        assert_eq!(awaited("80%"), Ok(Awaited { percent: 80, limit: None }));
+        assert_eq!(awaited("30s"), Ok(Awaited { percent: 100, limit: Some(Duration::from_secs(30)) }));
+        for wrong in ["0%", "101%", "%", "some", ""] {
+            assert!(awaited(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::entity::{self, Below};
 use crate::place::{self, Place};
 use crate::request::Request;
 use crate::serve::{Limits, ServeOptions};
-use crate::{Face, changes, clustering, history, list, node, openapi, schemas, status, tags, target};
+use crate::{Face, changes, clustering, history, list, node, openapi, rollback, schemas, status, tags, target};
 use gwctl_entities::EntityError;
 use http::Method;
 use std::cell::Cell;
@@ -147,6 +147,7 @@ fn dispatch(context: &Context<'_>, place: &Place) -> Result<Answer, EntityError>
         Place::Fleet => clustering::fleet(context),
         Place::Changes => changes::post(context),
         Place::History => history::history(context),
+        Place::Rollback => rollback::post(context),
         Place::Versions { text } => history::versions(context, text),
         Place::Tokens => caller::collection(context),
         Place::Token { key } => caller::item(context, key),

@@ -1,7 +1,7 @@
 //! What the handling of one request has at hand.
 
 use crate::answer::{bare, unexpected};
-use crate::backend::{Backend, NodeFacts};
+use crate::backend::{Backend, NodeFacts, Origin};
 use crate::form;
 use crate::mask::masked;
 use crate::request::{Body, Request};
@@ -95,13 +95,23 @@ impl Context<'_> {
     pub(crate) fn transact<T>(
         &self,
         unsupported: &str,
+        work: impl FnMut(&mut dyn Write) -> Result<T, EntityError>,
+    ) -> Result<T, EntityError> {
+        self.transact_as(&self.request.origin, unsupported, work)
+    }
+
+    /// [`Self::transact`], signed in the history as given.
+    pub(crate) fn transact_as<T>(
+        &self,
+        origin: &Origin,
+        unsupported: &str,
         mut work: impl FnMut(&mut dyn Write) -> Result<T, EntityError>,
     ) -> Result<T, EntityError> {
         if self.storeless() {
             return work(&mut ReadOnly { read: self.backend.read()?, refusal: unsupported });
         }
         let (mut outcome, dry_run) = (None, self.request.dry_run);
-        let written = self.backend.write(&self.request.origin, &mut |write| {
+        let written = self.backend.write(origin, &mut |write| {
             self.check_version(write.version())?;
             outcome = Some(work(write)?);
             // A failed batch leaves nothing behind, which is just what a dry run wants.

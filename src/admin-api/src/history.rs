@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::list;
 use crate::mask::masked;
 use crate::record_log::{ChangesAfter, RecordChange, VersionChanges, VersionHeading};
-use gwctl_declarative::{Table, export_text};
+use gwctl_declarative::{Table, changed_secrets, export_text, name_of};
 use gwctl_entities::{EntityError, Map, PageQuery, Read, Record, Value};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -13,6 +13,9 @@ use std::fmt::Write;
 
 /// Versions shown with their records at once; more would be a body too large to read.
 const MAX_VERSIONS: usize = 100;
+
+/// Records named for each version of the history.
+const MAX_NAMED: usize = 100;
 
 /// `GET /gwctl/history`: headings, newest first.
 pub(crate) fn history(context: &Context<'_>) -> Result<Answer, EntityError> {
@@ -22,9 +25,27 @@ pub(crate) fn history(context: &Context<'_>) -> Result<Answer, EntityError> {
     let mut rows = context.backend.history(before, size + 1)?;
     let more = rows.len() > size;
     rows.truncate(size);
-    let next = rows.last().filter(|_| more).map(|last| format!("/gwctl/history?before={}&size={size}", last.version));
-    let data: Vec<Value> = rows.iter().map(heading).collect();
+    let kept = number(context, "records")?.map(|named| format!("&records={named}")).unwrap_or_default();
+    let next =
+        rows.last().filter(|_| more).map(|last| format!("/gwctl/history?before={}&size={size}{kept}", last.version));
+    let named = number(context, "records")?.map(|named| usize::try_from(named).unwrap_or(MAX_NAMED).min(MAX_NAMED));
+    let mut data = Vec::with_capacity(rows.len());
+    for row in &rows {
+        data.push(match named {
+            Some(named) => summed_up(context, row, named)?,
+            None => heading(row),
+        });
+    }
     Ok(Answer::ok(json!({"version": newest, "data": data, "next": next})))
+}
+
+/// A heading with its counts and the first of its records; alone when the log forgot it meanwhile.
+fn summed_up(context: &Context<'_>, row: &VersionHeading, named: usize) -> Result<Value, EntityError> {
+    let found = match context.backend.changes_after(row.version.saturating_sub(1), 1)? {
+        ChangesAfter::Versions(found) => found.into_iter().find(|found| found.heading.version == row.version),
+        ChangesAfter::Forgotten { .. } => None,
+    };
+    Ok(found.map_or_else(|| heading(row), |found| summary(&found, named)))
 }
 
 fn heading(row: &VersionHeading) -> Value {
@@ -77,7 +98,7 @@ fn secrets(context: &Context<'_>) -> Result<bool, EntityError> {
     Ok(asked)
 }
 
-fn not_made(version: u64, newest: u64) -> EntityError {
+pub(crate) fn not_made(version: u64, newest: u64) -> EntityError {
     bare(404, format!("version {version} is not made yet, the newest is {newest}"))
 }
 
@@ -119,7 +140,7 @@ fn with_changes(context: &Context<'_>, version: &VersionChanges, secrets: bool) 
     shown
 }
 
-fn change_shown(context: &Context<'_>, change: &RecordChange, secrets: bool) -> Value {
+pub(crate) fn change_shown(context: &Context<'_>, change: &RecordChange, secrets: bool) -> Value {
     let side = |record: &Option<Record>| match record {
         Some(record) if secrets => Value::Object(record.clone()),
         Some(record) => Value::Object(masked(&context.registry, &change.entity, record)),
@@ -130,6 +151,7 @@ fn change_shown(context: &Context<'_>, change: &RecordChange, secrets: bool) -> 
         "entity": change.entity,
         "id": change.id,
         "fields": changed_fields(change),
+        "secrets_changed": secrets_changed(context, change),
         "old": side(&change.old),
         "new": side(&change.new),
     })
@@ -146,8 +168,16 @@ fn changed_fields(change: &RecordChange) -> Vec<&str> {
     }
 }
 
+/// Dotted paths of the secrets an update changed, at any depth.
+fn secrets_changed(context: &Context<'_>, change: &RecordChange) -> Vec<String> {
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => changed_secrets(&context.registry, &change.entity, old, new),
+        _ => Vec::new(),
+    }
+}
+
 /// By entity and id: the record as it was, None when it did not exist.
-type Undone = BTreeMap<String, BTreeMap<String, Option<Record>>>;
+pub(crate) type Undone = BTreeMap<String, BTreeMap<String, Option<Record>>>;
 
 /// The whole configuration as it was at a version.
 fn as_of(context: &Context<'_>, version: u64, secrets: bool) -> Result<Answer, EntityError> {
@@ -182,7 +212,7 @@ fn as_of(context: &Context<'_>, version: u64, secrets: bool) -> Result<Answer, E
 }
 
 /// What the records changed since were at a version.
-fn undo(context: &Context<'_>, version: u64, now: u64) -> Result<Undone, EntityError> {
+pub(crate) fn undo(context: &Context<'_>, version: u64, now: u64) -> Result<Undone, EntityError> {
     let mut undone = Undone::new();
     let mut seen = version;
     while seen < now {
@@ -304,7 +334,10 @@ pub(crate) fn summary(version: &VersionChanges, limit: usize) -> Value {
     let mut shown = heading(&version.heading);
     let named = version.changes.iter().take(limit);
     shown["records"] = named
-        .map(|change| json!({"action": change.action(), "entity": change.entity, "id": change.id}))
+        .map(|change| {
+            let name = change.new.as_ref().or(change.old.as_ref()).and_then(name_of);
+            json!({"action": change.action(), "entity": change.entity, "id": change.id, "name": name})
+        })
         .collect::<Vec<_>>()
         .into();
     let mut counts = Map::new();

@@ -36,6 +36,7 @@ mod patience;
 mod place;
 mod record_log;
 mod request;
+mod rollback;
 mod schemas;
 pub mod serve;
 mod status;

@@ -50,6 +50,7 @@ pub(crate) enum Place {
     Changes,
     Events,
     History,
+    Rollback,
     /// `4`, or `4..7`.
     Versions {
         text: String,
@@ -119,7 +120,7 @@ impl Place {
     /// Methods in the order of `Allow`.
     pub(crate) fn methods(&self) -> &'static [&'static str] {
         match self {
-            Self::ValidateEntity { .. } | Self::Changes => &["OPTIONS", "POST"],
+            Self::ValidateEntity { .. } | Self::Changes | Self::Rollback => &["OPTIONS", "POST"],
             Self::Cache | Self::ProxyCache => &["DELETE", "OPTIONS"],
             Self::CacheEntry | Self::ProxyCacheEntry => &["DELETE", "GET", "HEAD", "OPTIONS"],
             Self::SetLogLevel { .. } | Self::TargetHealth { .. } => &["OPTIONS", "PUT"],
@@ -145,6 +146,7 @@ impl Place {
                 | Self::Nested { .. }
                 | Self::NestedItem { .. }
                 | Self::Changes
+                | Self::Rollback
                 | Self::Config
         )
     }
@@ -208,6 +210,7 @@ fn fixed(kind: NodeKind, path: &[&str]) -> Option<Place> {
         ["gwctl", "changes"] => Place::Changes,
         ["gwctl", "events"] => Place::Events,
         ["gwctl", "history"] => Place::History,
+        ["gwctl", "rollback"] => Place::Rollback,
         ["gwctl", "versions", text] => Place::Versions { text: own(text) },
         ["gwctl", "tokens"] => Place::Tokens,
         ["gwctl", "tokens", key] => Place::Token { key: own(key) },

@@ -10,6 +10,7 @@ mod changes;
 mod client;
 mod error;
 mod fleet;
+mod history;
 mod list;
 #[cfg(test)]
 mod tests;
@@ -17,4 +18,5 @@ mod tests;
 pub use changes::{ChangeOperation, ChangesDone};
 pub use client::{Client, Options, Token};
 pub use error::{ClientError, Refusal};
+pub use history::{HistoryRow, NamedRecord, RecordDelta, RolledBack, VersionDeltas};
 pub use list::{ListQuery, PAGE_SIZE, escape};

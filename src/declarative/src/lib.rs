@@ -36,7 +36,10 @@ pub use bundle::{Bundle, Finding};
 pub use dump::{DumpOptions, Written, convert, dump};
 pub use load::{Existing, LoadOptions, Loaded, Mistake, MistakeKind, Mode, Refusal, Table, load, load_located};
 pub use online::{ToSend, records_to_send};
-pub use plan::{Action, Change, DiffOptions, Operation, Parent, Plan, diff, plan};
+pub use plan::{
+    Action, Change, DiffOptions, Operation, Parent, Plan, Recorded, changed_secrets, diff, is_planned, name_of, plan,
+    recorded,
+};
 pub use shape::Dialect;
 pub use text::{Limits, TextError, TextForm, parse};
 pub use yaml::to_yaml;

@@ -1,17 +1,21 @@
 //! The ordered operations that lead from one configuration to another.
 
 mod compare;
+mod moves;
 mod order;
+mod recorded;
 #[cfg(test)]
 mod tests;
 
-pub use order::diff;
-pub(crate) use order::{NOT_PLANNED, label, selected};
+pub(crate) use order::{NOT_PLANNED, label, referred, selected};
+pub use order::{diff, is_planned};
+pub use recorded::{Recorded, changed_secrets, name_of, recorded};
 
 use crate::answer::flat;
 use crate::{Existing, LoadOptions, Mode, Refusal, Table, load_located};
 use gwctl_entities::{Fill, Record, Registry, Value};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Stands for a value from the environment, as in decK.
 const MASKED: &str = "[masked]";
@@ -118,6 +122,9 @@ pub struct Plan {
     pub left: Vec<(String, String)>,
     /// Things to know before applying.
     pub warnings: Vec<String>,
+    /// Names by id of the records that changes refer to (`service`, `consumer`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, String>,
 }
 
 impl Plan {
@@ -143,6 +150,7 @@ impl Plan {
         }
         self.left.iter_mut().for_each(|(_, name)| text(name));
         self.warnings.iter_mut().for_each(text);
+        self.names.values_mut().for_each(text);
     }
 
     /// Nothing to do.

@@ -55,13 +55,22 @@ fn own(paths: &mut Map<String, Value>, stored: bool) {
     let mut add = |path: &str, endpoint: Value| paths.insert(path.to_owned(), endpoint);
     if stored {
         add("/gwctl/changes", changes());
+        add("/gwctl/rollback", rollback());
     }
     let mut events =
         read("events", "Server-sent events", json!({}), vec![query("since", "Version to begin after", version())]);
     events["get"]["responses"]["200"]["content"] = json!({"text/event-stream": {"schema": {"type": "string"}}});
     events["get"]["responses"]["503"] = reference("responses", "busy");
     add("/gwctl/events", events);
-    let parameters = vec![reference("parameters", "size"), query("before", "Only versions before this one", version())];
+    let parameters = vec![
+        reference("parameters", "size"),
+        query("before", "Only versions before this one", version()),
+        query(
+            "records",
+            "Name so many records of each version",
+            json!({"type": "integer", "minimum": 0, "maximum": 100}),
+        ),
+    ];
     add(
         "/gwctl/history",
         read("history", "Who changed what, newest first", reference("schemas", "history"), parameters),
@@ -95,6 +104,20 @@ fn changes() -> Value {
         "description": "Many operations in one transaction, one version, one push",
         "parameters": [reference("parameters", "dry_run"), reference("parameters", "if_match"), results],
         "requestBody": {"required": true, "content": json_of(reference("schemas", "changes"))},
+        "responses": answers,
+    }})
+}
+
+fn rollback() -> Value {
+    let mut answers = faults(OF_WRITES);
+    let done = json!({"description": "What it did", "content": json_of(reference("schemas", "rolled_back"))});
+    answers.insert("200".to_owned(), done);
+    answers.insert("410".to_owned(), reference("responses", "gone"));
+    json!({"post": {
+        "operationId": "rollback",
+        "description": "Makes the configuration what it was at a version: one transaction, one new version",
+        "parameters": [reference("parameters", "dry_run"), reference("parameters", "if_match")],
+        "requestBody": {"required": true, "content": json_of(reference("schemas", "rollback"))},
         "responses": answers,
     }})
 }
@@ -183,6 +206,8 @@ pub(super) fn schemas() -> Map<String, Value> {
         "properties": {
             "version": count(), "time_millis": count(), "changes": count(),
             "who": {"type": "string"}, "from": {"type": "string"},
+            "counts": {"type": "object", "description": "Records created, updated and deleted (?records=)"},
+            "records": {"type": "array", "items": {"type": "object"}},
         },
     });
     let token = json!({
@@ -227,6 +252,20 @@ pub(super) fn schemas() -> Map<String, Value> {
         "additionalProperties": false,
         "properties": {"operations": {"type": "array", "items": operation}},
     });
+    let rollback = json!({
+        "type": "object",
+        "required": ["version"],
+        "additionalProperties": false,
+        "properties": {"version": version()},
+    });
+    let rolled_back = json!({
+        "type": "object",
+        "required": ["version", "rolled_back_to", "dry_run", "changes"],
+        "properties": {
+            "version": count(), "rolled_back_to": count(), "dry_run": {"type": "boolean"}, "created": count(),
+            "updated": count(), "deleted": count(), "changes": {"type": "array", "items": {"type": "object"}},
+        },
+    });
     let history = json!({
         "type": "object",
         "required": ["data", "next"],
@@ -239,6 +278,8 @@ pub(super) fn schemas() -> Map<String, Value> {
     let named = [
         ("error", error),
         ("history", history),
+        ("rollback", rollback),
+        ("rolled_back", rolled_back),
         ("token", token),
         ("token_input", token_input),
         ("changes", changes),

@@ -21,6 +21,11 @@ pub(crate) const NOT_PLANNED: [&str; 9] = [
     "ratelimiting_metrics",
 ];
 
+/// Whether an entity is configuration: not written by the gateway itself while it runs, not internal.
+pub fn is_planned(entity: &str) -> bool {
+    !NOT_PLANNED.contains(&entity)
+}
+
 /// Fields by which people know a record, none of them secret.
 const LABELS: [&str; 9] =
     ["name", "username", "custom_id", "target", "prefix", "group", "client_id", "kid", "cert_digest"];
@@ -105,6 +110,8 @@ impl Differ<'_> {
             Some(self.delete(self.registry.entity(entity)?, id, before))
         });
         plan.operations = first.chain(written).chain(deletes).collect();
+        plan.names = gather_names(&plan.operations, &|id| self.name_of_id(id));
+        plan.tell_moves(self.registry);
         plan
     }
 
@@ -235,12 +242,45 @@ impl Differ<'_> {
 
     /// The first record this one refers to.
     fn parent(&self, schema: &EntitySchema, record: &Record) -> Option<Parent> {
-        let key = schema.foreign_keys.iter().find(|key| schema.foreign_id(record, &key.field).is_some())?;
-        let id = schema.foreign_id(record, &key.field)?.to_owned();
-        let referred = find(&self.after, &key.references, &id).or_else(|| find(&self.before, &key.references, &id));
-        let name = referred.map_or_else(|| id.clone(), |record| label(record, &id));
-        Some(Parent { entity: key.references.clone(), id, name })
+        parent_in(schema, record, &|entity, id| self.name_in(entity, id))
     }
+
+    fn name_in(&self, entity: &str, id: &str) -> Option<String> {
+        let record = find(&self.after, entity, id).or_else(|| find(&self.before, entity, id))?;
+        Some(label(record, id))
+    }
+
+    fn name_of_id(&self, id: &str) -> Option<String> {
+        let entities: BTreeSet<&str> = self.after.keys().chain(self.before.keys()).copied().collect();
+        entities.into_iter().find_map(|entity| self.name_in(entity, id))
+    }
+}
+
+/// The first record that one refers to; `named` tells what people call a record of an entity.
+pub(super) fn parent_in(
+    schema: &EntitySchema,
+    record: &Record,
+    named: &dyn Fn(&str, &str) -> Option<String>,
+) -> Option<Parent> {
+    let key = schema.foreign_keys.iter().find(|key| schema.foreign_id(record, &key.field).is_some())?;
+    let id = schema.foreign_id(record, &key.field)?.to_owned();
+    let name = named(&key.references, &id).unwrap_or_else(|| id.clone());
+    Some(Parent { entity: key.references.clone(), id, name })
+}
+
+/// The names of all records that the changes of these operations refer to.
+pub(super) fn gather_names(
+    operations: &[Operation],
+    named: &dyn Fn(&str) -> Option<String>,
+) -> BTreeMap<String, String> {
+    let changes = operations.iter().flat_map(|operation| &operation.changes);
+    let ids: BTreeSet<&str> = changes.flat_map(|change| [&change.before, &change.after]).filter_map(referred).collect();
+    ids.into_iter().filter_map(|id| Some((id.to_owned(), named(id)?))).collect()
+}
+
+/// The id in `{"id": ...}`.
+pub(crate) fn referred(value: &Value) -> Option<&str> {
+    value.as_object().filter(|object| object.len() == 1)?.get("id")?.as_str()
 }
 
 /// Whether a record carries all of these tags.
