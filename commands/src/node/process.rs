@@ -1,9 +1,11 @@
 //! What the process answers for the Admin API: counters, readiness, log level.
 
 use super::logging::Logging;
-use gwctl_admin_api::StatusFacts;
+use gwctl_admin_api::{MarkRefusal, StatusFacts};
 use gwctl_control_plane::Process;
-use gwctl_proxy::Stats;
+use gwctl_entities::Value;
+use gwctl_proxy::{SnapshotHandle, Stats};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,6 +15,8 @@ pub(crate) struct NodeProcess {
     logging: Arc<Logging>,
     /// Counters of the proxy, once it runs.
     pub(crate) stats: OnceLock<Arc<Stats>>,
+    /// What the proxy serves by, once it runs.
+    pub(crate) snapshots: OnceLock<SnapshotHandle>,
     /// Number of the newest timed change of the log level: an older one does not undo it.
     level_change: Arc<AtomicU64>,
     runtime: tokio::runtime::Handle,
@@ -24,6 +28,7 @@ impl NodeProcess {
         Self {
             logging,
             stats: OnceLock::new(),
+            snapshots: OnceLock::new(),
             level_change: Arc::default(),
             runtime: tokio::runtime::Handle::current(),
         }
@@ -51,6 +56,28 @@ impl Process for NodeProcess {
 
     fn readiness(&self) -> Result<(), String> {
         Ok(())
+    }
+
+    fn upstream_health(&self, upstream_id: &str) -> Option<BTreeMap<String, Value>> {
+        self.snapshots.get()?.load().upstream_health(upstream_id)
+    }
+
+    fn balancer_health(&self, upstream_id: &str) -> Option<Value> {
+        self.snapshots.get()?.load().balancer_health(upstream_id)
+    }
+
+    fn set_target_health(
+        &self,
+        upstream_id: &str,
+        target_id: &str,
+        address: Option<&str>,
+        healthy: bool,
+    ) -> Result<(), MarkRefusal> {
+        let snapshot = self.snapshots.get().ok_or(MarkRefusal::NoBalancer)?.load();
+        snapshot.set_target_health(upstream_id, target_id, address, healthy).map_err(|refusal| match refusal {
+            gwctl_proxy::MarkRefusal::NoBalancer => MarkRefusal::NoBalancer,
+            gwctl_proxy::MarkRefusal::NoChecks => MarkRefusal::NoChecks,
+        })
     }
 
     fn log_level(&self) -> String {

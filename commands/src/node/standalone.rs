@@ -53,13 +53,9 @@ pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Fa
         Arc::new(StoreBackend::new(store.clone(), facts(&node), process.clone(), fleet, declarative));
     load_file(&node, &*backend)?;
     let proxy = match node.conf.runs_proxy() {
-        true => Some(serve(&node, &store, tasks)?),
+        true => Some(serve(&node, &store, &process, tasks)?),
         false => None,
     };
-    if let Some(proxy) = &proxy {
-        // Set once, here.
-        let _ = process.stats.set(proxy.stats().clone());
-    }
     open(&node, Face::Admin, &backend, &node.shutdown, tasks)?;
     open(&node, Face::Status, &backend, &node.shutdown, tasks)?;
     Ok(Running::new(proxy))
@@ -114,7 +110,12 @@ fn load_file(node: &Node, backend: &dyn Backend) -> Result<(), Failure> {
 }
 
 /// Starts the proxy and keeps its snapshot equal to the store.
-fn serve(node: &Node, store: &Arc<dyn Store>, tasks: &mut TaskSet) -> Result<gwctl_proxy::Proxy, Failure> {
+fn serve(
+    node: &Node,
+    store: &Arc<dyn Store>,
+    process: &NodeProcess,
+    tasks: &mut TaskSet,
+) -> Result<gwctl_proxy::Proxy, Failure> {
     let directory = Arc::new(RecordDirectory(Arc::new(store.clone())));
     let shared = Arc::new(gwctl_plugins::Node::new(&*node.identity.id, &*node.identity.hostname, directory));
     let options = SnapshotOptions { flavor: router_flavor(&node.conf), hosts: plugin_hosts(), node: shared };
@@ -122,7 +123,11 @@ fn serve(node: &Node, store: &Arc<dyn Store>, tasks: &mut TaskSet) -> Result<gwc
     let follower = Follower { store: store.clone(), gateway: gateway.clone() };
     let version = follower.catch_up(None);
     tasks.add(follow(Arc::new(follower), version, node.shutdown.clone()));
-    start_proxy(node, gateway.handle().clone())
+    let proxy = start_proxy(node, gateway.handle().clone())?;
+    // Both are set once, here.
+    let _ = process.stats.set(proxy.stats().clone());
+    let _ = process.snapshots.set(gateway.handle().clone());
+    Ok(proxy)
 }
 
 /// Takes the store's changes over into the snapshot.

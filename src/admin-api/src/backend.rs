@@ -113,6 +113,15 @@ pub enum DeclarativeLoaded {
     Unchanged,
 }
 
+/// Why the health of a target cannot be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkRefusal {
+    /// No balancer knows the upstream.
+    NoBalancer,
+    /// The upstream's health checks are off.
+    NoChecks,
+}
+
 /// Where a log level is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogScope {
@@ -238,9 +247,15 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Marks a target (or one of its addresses) healthy or unhealthy. False: the balancer does not know it.
-    fn set_target_health(&self, _upstream_id: &str, _target_id: &str, _address: Option<&str>, _healthy: bool) -> bool {
-        false
+    /// Marks a target (or one of its addresses) healthy or unhealthy.
+    fn set_target_health(
+        &self,
+        _upstream_id: &str,
+        _target_id: &str,
+        _address: Option<&str>,
+        _healthy: bool,
+    ) -> Result<(), MarkRefusal> {
+        Err(MarkRefusal::NoBalancer)
     }
 
     /// Text exposition of `GET /metrics`.

@@ -48,8 +48,8 @@ mod token;
 mod write;
 
 pub use backend::{
-    Backend, DataPlaneRow, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, LogScope, NodeFacts, Origin,
-    StatusFacts,
+    Backend, DataPlaneRow, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, LogScope, MarkRefusal,
+    NodeFacts, Origin, StatusFacts,
 };
 pub use record_log::{ChangesAfter, FleetNews, RecordChange, VersionChanges, VersionHeading};
 pub use serve::{BindError, Face, Limits, ListenOptions, Listener, ServeOptions, serve, serve_with};

@@ -1,6 +1,7 @@
 //! Targets: lists newest first, the health of an upstream, marking targets.
 
 use crate::answer::{Answer, bare, not_found};
+use crate::backend::MarkRefusal;
 use crate::context::Context;
 use crate::{list, lookup};
 use gwctl_entities::{EntityError, Map, PageQuery, Read, Record, Value};
@@ -107,9 +108,10 @@ pub(crate) fn mark(
     let schema = context.schema("targets")?;
     let (_, found) = lookup::child(context, read.as_ref(), schema, ("upstream", upstream_id), target)?;
     let (row, _) = found.filter(|(_, own)| *own).ok_or_else(not_found)?;
-    if context.backend.set_target_health(upstream_id, lookup::id_of(&row), address, healthy) {
-        Ok(Answer::empty(204))
-    } else {
-        Err(bare(400, format!("no balancer knows the upstream '{upstream_id}'")))
+    let name = upstream.get("name").and_then(Value::as_str).unwrap_or(upstream_id);
+    match context.backend.set_target_health(upstream_id, lookup::id_of(&row), address, healthy) {
+        Ok(()) => Ok(Answer::empty(204)),
+        Err(MarkRefusal::NoBalancer) => Err(bare(400, format!("Upstream {name} has no balancer"))),
+        Err(MarkRefusal::NoChecks) => Err(bare(400, format!("no healthchecker found for {name}"))),
     }
 }

@@ -4,11 +4,12 @@ use crate::declarative::DeclarativeState;
 use crate::fleet::FleetTable;
 use gwctl_admin_api::{
     Backend, ChangesAfter, DataPlaneRow, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, FleetNews,
-    LogScope, NodeFacts, Origin, RecordChange, StatusFacts, VersionChanges, VersionHeading,
+    LogScope, MarkRefusal, NodeFacts, Origin, RecordChange, StatusFacts, VersionChanges, VersionHeading,
 };
 use gwctl_entities::fleet::Fleet;
-use gwctl_entities::{EntityError, Fill, Read, Registry, Write};
+use gwctl_entities::{EntityError, Fill, Read, Registry, Value, Write};
 use gwctl_store::{Change, Changes, HistoryEntry, Store, SystemFill, unix_millis};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{broadcast, watch};
@@ -23,6 +24,27 @@ pub trait Process: Send + Sync + 'static {
     fn log_level(&self) -> String;
     /// Sets the level for so many seconds (0: for good).
     fn set_log_level(&self, level: &str, seconds: u64) -> Result<(), String>;
+
+    /// See [`Backend::upstream_health`]; None where no proxy runs.
+    fn upstream_health(&self, _upstream_id: &str) -> Option<BTreeMap<String, Value>> {
+        None
+    }
+
+    /// See [`Backend::balancer_health`]; None where no proxy runs.
+    fn balancer_health(&self, _upstream_id: &str) -> Option<Value> {
+        None
+    }
+
+    /// See [`Backend::set_target_health`].
+    fn set_target_health(
+        &self,
+        _upstream_id: &str,
+        _target_id: &str,
+        _address: Option<&str>,
+        _healthy: bool,
+    ) -> Result<(), MarkRefusal> {
+        Err(MarkRefusal::NoBalancer)
+    }
 }
 
 /// [`Backend`] on a store: control planes, traditional nodes and nodes without a store of their own (whose
@@ -166,6 +188,24 @@ impl Backend for StoreBackend {
 
     fn log_level(&self) -> String {
         self.process.log_level()
+    }
+
+    fn upstream_health(&self, upstream_id: &str) -> Option<BTreeMap<String, Value>> {
+        self.process.upstream_health(upstream_id)
+    }
+
+    fn balancer_health(&self, upstream_id: &str) -> Option<Value> {
+        self.process.balancer_health(upstream_id)
+    }
+
+    fn set_target_health(
+        &self,
+        upstream_id: &str,
+        target_id: &str,
+        address: Option<&str>,
+        healthy: bool,
+    ) -> Result<(), MarkRefusal> {
+        self.process.set_target_health(upstream_id, target_id, address, healthy)
     }
 
     fn set_log_level(&self, _scope: LogScope, level: &str, seconds: u64) -> Result<(), EntityError> {

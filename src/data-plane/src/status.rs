@@ -2,8 +2,9 @@
 
 use crate::apply::Configured;
 use gwctl_admin_api::{Backend, NodeFacts, Origin, StatusFacts};
-use gwctl_entities::{EntityError, Fill, Read, Registry, Write};
+use gwctl_entities::{EntityError, Fill, Read, Registry, Value, Write};
 use gwctl_store::{SystemFill, unix_millis};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -63,6 +64,14 @@ impl Backend for StatusBackend {
             Some(hash) if hash.is_zero() => Err("no configuration available (empty configuration present)".to_owned()),
             Some(_) => Ok(()),
         }
+    }
+
+    fn upstream_health(&self, upstream_id: &str) -> Option<BTreeMap<String, Value>> {
+        self.configured.gateway.handle().load().upstream_health(upstream_id)
+    }
+
+    fn balancer_health(&self, upstream_id: &str) -> Option<Value> {
+        self.configured.gateway.handle().load().balancer_health(upstream_id)
     }
 
     fn drain(&self) {

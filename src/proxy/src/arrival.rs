@@ -61,8 +61,14 @@ impl Arrival {
         let times = Times::start(unix_millis());
         let context = Context::new(snapshot.node.clone(), worker.ids.next(), client, request, times);
         let run = Run::new(snapshot.chains.global().clone());
-        let mut flight =
-            Box::new(Flight { worker: worker.clone(), snapshot, context, run, read: Rc::new(Cell::new(0)) });
+        let mut flight = Box::new(Flight {
+            worker: worker.clone(),
+            snapshot,
+            context,
+            run,
+            read: Rc::new(Cell::new(0)),
+            lease: None,
+        });
         if !body.is_end_stream() {
             flight.context.request.body = Body::Stream(flight.inbound(body));
         }
@@ -179,6 +185,18 @@ impl Ids {
     pub(crate) fn next(&self) -> HeaderValue {
         let text = format!("{:016x}{:016x}", self.draw(), self.draw());
         HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("0"))
+    }
+
+    /// A UUID of version 4, as random as the ids.
+    pub(crate) fn uuid(&self) -> String {
+        let (high, low) = (self.draw(), self.draw());
+        let (version, variant) = (high & 0xfff | 0x4000, low >> 48 & 0x3fff | 0x8000);
+        format!(
+            "{:08x}-{:04x}-{version:04x}-{variant:04x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xffff,
+            low & 0xffff_ffff_ffff
+        )
     }
 
     fn draw(&self) -> u64 {

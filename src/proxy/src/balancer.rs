@@ -1,88 +1,207 @@
 //! Choosing a target of an upstream.
+//!
+//! A [`Balancer`] is the upstream in one configuration: its addresses ([`Members`]) and who of them may be chosen
+//! ([`Ring`]). What is known of an address ([`peer::PeerState`]) is handed on from one configuration to the next. All workers
+//! share a balancer; a request reads it without a lock. When the health of an address turns, a counter (`turns`) moves
+//! and the next request makes a new ring.
 
+mod checks;
+mod continuum;
+mod health;
+mod latency;
+mod members;
+mod peer;
+mod ring;
+mod sources;
+mod wheel;
+
+pub(crate) use checks::Checks;
+pub(crate) use health::Fault;
+pub(crate) use members::Members;
+pub(crate) use peer::{Lease, Peer};
+pub(crate) use sources::{Key, Sources, set_cookie};
+
+use arc_swap::{ArcSwap, Guard};
 use gwctl_entities::view::{Target, Upstream};
 use http::HeaderValue;
+use ring::Ring;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-/// An address to try: a host name or IP literal, and a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Peer {
-    pub(crate) host: Arc<str>,
-    pub(crate) port: u16,
+/// `algorithm` of an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Algorithm {
+    RoundRobin,
+    LeastConnections,
+    ConsistentHashing,
+    Latency,
 }
 
-/// An upstream with its targets; weighted round-robin, shared by all workers.
-///
-/// Targets lie on a ring as long as the sum of their weights. A shared counter walks it in steps near the golden
-/// section of its length and coprime to it: any sum-of-weights consecutive requests meet the weights exactly, heavy
-/// targets are spread evenly in between, and memory does not depend on the weights.
+/// What all configurations of an upstream share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Turns of round-robin.
+    counter: AtomicU64,
+    /// Moves whenever a ring may have to look different.
+    turns: AtomicU64,
+}
+
+/// How an attempt at an address went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It answered with this status.
+    Status(u16),
+    Failed(Fault),
+    /// Not its fault.
+    Unknown,
+}
+
+/// See the module.
 #[derive(Debug)]
 pub(crate) struct Balancer {
+    pub(crate) upstream: Arc<Upstream>,
     /// `Host` to send instead of the target's.
     pub(crate) host_header: Option<String>,
-    peers: Vec<Peer>,
-    /// End of each peer's part of the ring.
-    ends: Vec<u64>,
-    step: u64,
-    turn: AtomicU64,
+    pub(crate) rows: Vec<Arc<Target>>,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) checks: Checks,
+    sources: Sources,
+    shared: Arc<Shared>,
+    members: ArcSwap<Members>,
+    ring: ArcSwap<Ring>,
 }
 
 impl Balancer {
     /// Makes the balancer of an upstream with its targets, ascending by id. `previous` is the one it takes the place of:
-    /// what that one remembers of targets that stay is carried over.
+    /// what that one knows of addresses that stay is carried over.
     pub(crate) fn new(upstream: Arc<Upstream>, rows: Vec<Arc<Target>>, previous: Option<&Balancer>) -> Balancer {
-        let mut peers = Vec::new();
-        let mut ends = Vec::new();
-        let mut length = 0;
-        for row in rows.iter().filter(|row| row.weight > 0) {
-            length += u64::from(row.weight);
-            peers.push(split_target(&row.target));
-            ends.push(length);
+        let algorithm = match upstream.algorithm.as_deref() {
+            Some("least-connections") => Algorithm::LeastConnections,
+            Some("consistent-hashing") => Algorithm::ConsistentHashing,
+            Some("latency") => Algorithm::Latency,
+            _ => Algorithm::RoundRobin,
+        };
+        let before = previous.map(|old| old.members.load_full());
+        let members = Arc::new(Members::new(&upstream, &rows, algorithm, before.as_deref()));
+        let checks = Checks::read(&upstream.healthchecks);
+        if !checks.are_on() {
+            // What was found while checks were on says nothing when they are turned on again.
+            members.peers.iter().for_each(|peer| _ = peer.state.health.force(true));
         }
-        let algorithm = upstream.algorithm.as_deref().unwrap_or("round-robin");
-        if algorithm != "round-robin" {
-            tracing::warn!(upstream = upstream.name, algorithm, "algorithm not supported yet, round-robin is used");
+        let shared = previous.map(|old| old.shared.clone()).unwrap_or_default();
+        let ring = Ring::new(members.clone(), &checks, shared.turns.load(Ordering::Acquire));
+        Balancer {
+            host_header: upstream.host_header.clone(),
+            sources: Sources::read(&upstream),
+            upstream,
+            rows,
+            algorithm,
+            checks,
+            shared,
+            members: ArcSwap::new(members),
+            ring: ArcSwap::from_pointee(ring),
         }
-        let host_header = upstream.host_header.clone();
-        let turn = previous.map_or(0, |previous| previous.turn.load(Ordering::Relaxed));
-        Balancer { host_header, peers, ends, step: golden_step(length), turn: AtomicU64::new(turn) }
     }
 
-    /// The next target; None when there is none with a weight.
-    pub(crate) fn next(&self) -> Option<&Peer> {
-        let length = *self.ends.last()?;
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % length;
-        let place = (u128::from(turn) * u128::from(self.step) % u128::from(length)) as u64;
-        self.peers.get(self.ends.partition_point(|end| *end <= place))
-    }
-
-    /// The next target that is none of those tried, or any when all have been.
-    pub(crate) fn next_but(&self, tried: &[Peer]) -> Option<&Peer> {
-        let next = self.next()?;
-        if !tried.contains(next) {
-            return Some(next);
+    /// What a request is hashed to; `new_value` makes the value of a cookie.
+    pub(crate) fn key(&self, context: &gwctl_plugins::Context, new_value: impl FnOnce() -> String) -> Key {
+        match self.algorithm {
+            Algorithm::ConsistentHashing => self.sources.key(context, new_value),
+            _ => Key::default(),
         }
-        Some(self.peers.iter().find(|peer| !tried.contains(peer)).unwrap_or(next))
     }
-}
 
-/// `host:port` or `[v6]:port`; a missing port is 8000, as the schema fills it.
-fn split_target(target: &str) -> Peer {
-    let (host, port) = match target.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?))) {
-        Some((host, port)) => (host, port),
-        None => (target, 8000),
-    };
-    Peer { host: host.trim_start_matches('[').trim_end_matches(']').into(), port }
-}
+    /// Whether it hashes groups of the route's path.
+    pub(crate) fn needs_captures(&self) -> bool {
+        self.algorithm == Algorithm::ConsistentHashing && self.sources.need_captures()
+    }
 
-fn golden_step(length: u64) -> u64 {
-    let near = (length as f64 * 0.618_033_988_749_895) as u64;
-    (near.max(1)..=length.max(1)).find(|step| gcd(*step, length) == 1).unwrap_or(1)
-}
+    /// The next address, none of those tried unless all have been; None when there is none to be used.
+    pub(crate) fn choose(&self, hash: Option<u32>, tried: &[Arc<Peer>]) -> Option<Arc<Peer>> {
+        self.ring().choose(self.algorithm, &self.shared.counter, hash, tried).cloned()
+    }
 
-fn gcd(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { gcd(other, one % other) }
+    /// Counts a request at an address where that matters.
+    pub(crate) fn lease(&self, peer: &Peer) -> Option<Lease> {
+        (self.algorithm == Algorithm::LeastConnections).then(|| peer.state.lease())
+    }
+
+    /// Takes in how an attempt went and how long it took.
+    pub(crate) fn observe(&self, peer: &Peer, outcome: Outcome, took: impl FnOnce() -> Duration) {
+        // A refused connection is quick and says nothing of the time an answer takes.
+        let timed = matches!(outcome, Outcome::Status(_) | Outcome::Failed(Fault::Timeout));
+        if timed && self.algorithm == Algorithm::Latency {
+            peer.state.latency.observe(took(), latency::clock());
+        }
+        if self.checks.are_on() {
+            self.judge(peer, outcome, &self.checks.passive);
+        }
+    }
+
+    /// Counts a result for or against an address by the rules of a check.
+    pub(crate) fn judge(&self, peer: &Peer, outcome: Outcome, rules: &checks::Rules) {
+        let health = &peer.state.health;
+        let turned = match outcome {
+            Outcome::Unknown => false,
+            // An answer that says so is a timeout to Kong, whoever timed out.
+            Outcome::Status(504) | Outcome::Failed(Fault::Timeout) => health.fail(Fault::Timeout, rules.timeouts),
+            Outcome::Failed(Fault::Tcp) => health.fail(Fault::Tcp, rules.tcp_failures),
+            Outcome::Failed(Fault::Http) => health.fail(Fault::Http, rules.http_failures),
+            Outcome::Status(status) if rules.healthy.contains(status) => {
+                !health.is_clean() && health.succeed(rules.successes)
+            }
+            Outcome::Status(status) if rules.unhealthy.contains(status) => {
+                health.fail(Fault::Http, rules.http_failures)
+            }
+            Outcome::Status(_) => false,
+        };
+        if turned {
+            self.turned(peer);
+        }
+    }
+
+    /// Sets the health of an address by hand.
+    pub(crate) fn force(&self, peer: &Peer, healthy: bool) {
+        if peer.state.health.force(healthy) {
+            self.turned(peer);
+        }
+    }
+
+    fn turned(&self, peer: &Peer) {
+        self.shared.turns.fetch_add(1, Ordering::Release);
+        let (upstream, host, port, address) = (&self.upstream.name, &*peer.host, peer.port, peer.address);
+        if peer.state.health.is_healthy() {
+            tracing::info!(upstream, host, port, ?address, "target is healthy again");
+        } else {
+            tracing::warn!(upstream, host, port, ?address, "target is unhealthy");
+        }
+    }
+
+    /// The addresses now.
+    pub(crate) fn members(&self) -> Arc<Members> {
+        self.members.load_full()
+    }
+
+    /// Whether so much of the weight is healthy that the upstream is served.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.ring().healthy
+    }
+
+    fn ring(&self) -> Guard<Arc<Ring>> {
+        let ring = self.ring.load();
+        let turns = self.shared.turns.load(Ordering::Acquire);
+        if ring.turns == turns {
+            return ring;
+        }
+        let fresh = Ring::new(self.members.load_full(), &self.checks, turns);
+        if fresh.healthy != ring.healthy {
+            let state = if fresh.healthy { "healthy" } else { "unhealthy" };
+            tracing::warn!(upstream = self.upstream.name, "upstream as a whole is {state}");
+        }
+        self.ring.store(Arc::new(fresh));
+        self.ring.load()
+    }
 }
 
 /// `Host` for a peer: without the port when it is the default of the scheme.
@@ -94,65 +213,4 @@ pub(crate) fn host_value(host: &str, port: u16, default_port: u16) -> Option<Hea
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn balancer(targets: &[(&str, u32)]) -> Balancer {
-        let upstream = serde_json::from_value(json!({"id": "u", "name": "u"})).unwrap();
-        let row = |(target, weight): &(&str, u32)| {
-            Arc::new(serde_json::from_value(json!({"id": target, "target": target, "weight": weight})).unwrap())
-        };
-        Balancer::new(Arc::new(upstream), targets.iter().map(row).collect(), None)
-    }
-
-    fn turns(balancer: &Balancer, count: usize) -> Vec<u16> {
-        (0..count).filter_map(|_| balancer.next().map(|peer| peer.port)).collect()
-    }
-
-    #[test]
-    fn shares_follow_the_weights_exactly_over_one_round() {
-        let balancer = balancer(&[("a:1", 10), ("b:2", 100), ("c:3", 0), ("d:4", 37)]);
-        let turns = turns(&balancer, 147);
-        let share = |port| turns.iter().filter(|turn| **turn == port).count();
-        assert_eq!((share(1), share(2), share(3), share(4)), (10, 100, 0, 37));
-    }
-
-    #[test]
-    fn equal_targets_take_turns() {
-        let balancer = balancer(&[("a:1", 100), ("b:2", 100)]);
-        let turns = turns(&balancer, 200);
-        let longest = turns.chunk_by(|one, other| one == other).map(<[u16]>::len).max();
-        assert!(longest <= Some(2), "one target was asked {longest:?} times in a row");
-    }
-
-    #[test]
-    fn huge_weights_cost_no_memory() {
-        let targets: Vec<String> = (0..200).map(|number| format!("t{number}:1")).collect();
-        let targets: Vec<(&str, u32)> = targets.iter().map(|target| (target.as_str(), 65_535)).collect();
-        assert_eq!(balancer(&targets).peers.len(), 200);
-    }
-
-    #[test]
-    fn a_retry_goes_to_another_target() {
-        let balancer = balancer(&[("a:1", 1), ("b:2", 1)]);
-        for _ in 0..4 {
-            let first = balancer.next().unwrap().clone();
-            assert_ne!(balancer.next_but(std::slice::from_ref(&first)), Some(&first));
-        }
-    }
-
-    #[test]
-    fn without_weight_there_is_no_target() {
-        assert!(balancer(&[]).next().is_none());
-        assert!(balancer(&[("a:1", 0)]).next().is_none());
-    }
-
-    #[test]
-    fn targets_split_at_their_port() {
-        assert_eq!(split_target("[::1]:80"), Peer { host: "::1".into(), port: 80 });
-        assert_eq!(split_target("a.test:8080"), Peer { host: "a.test".into(), port: 8080 });
-        assert_eq!(host_value("::1", 81, 80).unwrap(), "[::1]:81");
-        assert_eq!(host_value("a", 80, 80).unwrap(), "a");
-    }
-}
+mod tests;

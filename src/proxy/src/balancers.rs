@@ -11,12 +11,19 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub(crate) struct Balancers {
     by_name: HashMap<Arc<str>, Arc<Balancer>>,
+    /// How many hash groups of the route's path.
+    hash_captures: usize,
 }
 
 impl Balancers {
     /// The balancer of an upstream name.
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Balancer>> {
         self.by_name.get(name)
+    }
+
+    /// Whether some balancer hashes groups of the route's path.
+    pub(crate) fn hash_captures(&self) -> bool {
+        self.hash_captures > 0
     }
 
     /// The balancers after a change of the tables. Those whose rows stayed the same are taken over, the others follow
@@ -30,7 +37,7 @@ impl Balancers {
         // All old names go first: a name may pass from one upstream to another.
         for id in upstreams.chain(targets.filter_map(|target| target.upstream.clone())) {
             let row = old.upstreams.get(&id);
-            let taken = row.and_then(|row| balancers.by_name.remove(row.name.as_str()));
+            let taken = row.and_then(|row| balancers.take(&row.name));
             before
                 .entry(id)
                 .and_modify(|known: &mut Option<_>| *known = known.take().or(taken.clone()))
@@ -40,8 +47,20 @@ impl Balancers {
             let Some(row) = new.upstreams.get(&id) else { continue };
             let targets = new.linked(Link::TargetOfUpstream, &id).filter_map(|id| new.targets.get(id).cloned());
             let balancer = Balancer::new(row.clone(), targets.collect(), before.as_deref());
-            balancers.by_name.insert(row.name.as_str().into(), Arc::new(balancer));
+            balancers.put(&row.name, balancer);
         }
         balancers
+    }
+
+    fn take(&mut self, name: &str) -> Option<Arc<Balancer>> {
+        let taken = self.by_name.remove(name)?;
+        self.hash_captures -= usize::from(taken.needs_captures());
+        Some(taken)
+    }
+
+    fn put(&mut self, name: &str, balancer: Balancer) {
+        self.hash_captures += usize::from(balancer.needs_captures());
+        let replaced = self.by_name.insert(name.into(), Arc::new(balancer));
+        self.hash_captures -= usize::from(replaced.is_some_and(|replaced| replaced.needs_captures()));
     }
 }

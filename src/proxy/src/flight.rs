@@ -1,5 +1,6 @@
 //! A request from its arrival to the last byte of its response.
 
+use crate::balancer::{Lease, set_cookie};
 use crate::body::{Downstream, Origin};
 use crate::respond::{add_headers, from_upstream, set_length};
 use crate::snapshot::Snapshot;
@@ -20,6 +21,8 @@ pub(crate) struct Flight {
     pub(crate) run: Run,
     /// Body bytes read from the client.
     pub(crate) read: Rc<Cell<u64>>,
+    /// Counts the request at its target until it ends.
+    pub(crate) lease: Option<Lease>,
 }
 
 impl Flight {
@@ -45,10 +48,15 @@ impl Flight {
 
     /// Passes on the response of the upstream.
     pub(crate) fn pass_on(mut self: Box<Self>, answered: Answered) -> http::Response<Downstream> {
-        let Answered { response, connection, key } = answered;
+        let Answered { response, connection, key, lease, cookie } = answered;
+        self.lease = lease;
         self.context.times.answered = Some(self.context.times.started.elapsed());
         let (head, incoming) = response.into_parts();
-        self.context.response = Some(from_upstream(head.headers, head.status));
+        let mut response = from_upstream(head.headers, head.status);
+        if let Some(cookie) = cookie {
+            set_cookie(&mut response.headers, cookie);
+        }
+        self.context.response = Some(response);
         let replacement = match self.run.header_filter(&mut self.context) {
             Ok(exit) => exit.map(|exit| (*exit, Source::Exit)),
             Err(_) => Some((crashed(), Source::Error)),

@@ -21,6 +21,7 @@ mod body;
 mod certificates;
 mod flight;
 mod forward;
+mod health;
 mod listen;
 pub mod options;
 mod patience;
@@ -36,6 +37,7 @@ mod upstream;
 mod worker;
 
 pub use access_log::{AccessFormat, AccessLogOptions, AccessTarget};
+pub use health::MarkRefusal;
 pub use options::{AddedHeaders, Listener, Network, ProxyOptions};
 pub use proxy::{Proxy, ProxyError};
 pub use snapshot::{Snapshot, SnapshotHandle, SnapshotOptions};

@@ -7,7 +7,7 @@ use crate::forward::wants_websocket;
 use crate::respond::failure_exit;
 use crate::snapshot::Plan;
 use crate::upgrade::splice;
-use crate::upstream::send::{Answered, Failure, Outgoing, send};
+use crate::upstream::send::{Answered, Choice, Failure, Outgoing, send};
 use gwctl_plugins::{Context, Exit, Phases, Scheme, Source, Upstream};
 use gwctl_router::{Gate, HeaderLookup, Match, Request as Asked, RequestPath};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, UPGRADE};
@@ -48,7 +48,7 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
                     return flight.answer(failure_exit(&Failure::Unreachable), Source::Error);
                 };
                 let upstream = hyper::upgrade::on(&mut answered.response);
-                splice(client, upstream);
+                splice(client, upstream, answered.lease.take());
             }
             flight.pass_on(answered)
         }
@@ -83,7 +83,7 @@ fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
     let upstream = way(&found, plan);
     let prefix = found.forwarded_prefix().map(str::to_owned);
     let gate = gate(&found, context);
-    if plan.chain.needs().captures {
+    if plan.chain.needs().captures || snapshot.hashes_captures(&plan.host) {
         let captures = found.uri_captures().unwrap_or_default();
         let numbered = captures.numbered.into_iter().skip(1).map(|text| (None, text.unwrap_or_default()));
         let named = captures.named.into_iter().map(|(name, text)| (Some(name), text));
@@ -181,6 +181,8 @@ async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Answered, 
     let context = &mut flight.context;
     let Some(upstream) = context.upstream.take() else { return Err(Failure::NoService) };
     let balancer = flight.snapshot.balancers.get(&upstream.host).map(Arc::as_ref);
+    let worker = &flight.worker;
+    let choice = balancer.map(|balancer| Choice { balancer, key: balancer.key(context, || worker.ids.uuid()) });
     let plan = context.route.as_ref().and_then(|route| flight.snapshot.plans.get(&route.id));
     let outgoing = Outgoing {
         tls: plan.and_then(|plan| plan.tls.clone()),
@@ -190,7 +192,7 @@ async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Answered, 
         upstream_host: balancer.and_then(|balancer| balancer.host_header.clone()),
     };
     let keep_tries = flight.run.has(Phases::LOG);
-    let outcome = send(&flight.worker, balancer, context, &upstream, outgoing, keep_tries).await;
+    let outcome = send(&flight.worker, choice, context, &upstream, outgoing, keep_tries).await;
     context.upstream = Some(upstream);
     outcome
 }

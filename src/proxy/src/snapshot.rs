@@ -105,6 +105,11 @@ impl Snapshot {
             node: options.node.clone(),
         })
     }
+
+    /// Whether the upstream of this name, if there is one, hashes groups of the route's path.
+    pub(crate) fn hashes_captures(&self, host: &str) -> bool {
+        self.balancers.hash_captures() && self.balancers.get(host).is_some_and(|balancer| balancer.needs_captures())
+    }
 }
 
 fn entry(tables: &Tables, route: &Arc<Route>, problems: &mut Vec<Problem>) -> Option<RouteEntry> {

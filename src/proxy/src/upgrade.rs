@@ -1,11 +1,14 @@
 //! Connections that go on as something else after a request.
 
+use crate::balancer::Lease;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
-/// Joins both connections once both sides have switched; ends when both directions have.
-pub(crate) fn splice(client: OnUpgrade, upstream: OnUpgrade) {
+/// Joins both connections once both sides have switched; ends when both directions have. Until then the request counts
+/// at its target.
+pub(crate) fn splice(client: OnUpgrade, upstream: OnUpgrade, lease: Option<Lease>) {
     tokio::task::spawn_local(async move {
+        let _lease = lease;
         let (client, upstream) = match tokio::try_join!(client, upstream) {
             Ok(both) => both,
             Err(error) => {

@@ -31,7 +31,7 @@ impl<'q> RequestPath<'q> {
     }
 
     /// The values of a query parameter, decoded; a name that stands alone has an empty one.
-    pub(crate) fn query_values<'n>(&self, name: &'n str) -> impl Iterator<Item = Cow<'q, [u8]>> + use<'q, 'n> {
+    pub fn query_values<'n>(&self, name: &'n str) -> impl Iterator<Item = Cow<'q, [u8]>> + use<'q, 'n> {
         let pairs = self.query.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).take(MAX_PARAMETERS);
         pairs.filter_map(move |pair| {
             let mut halves = pair.splitn(2, |byte| *byte == b'=');

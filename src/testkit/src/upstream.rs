@@ -2,30 +2,67 @@
 
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
-/// Answers on a port of loopback until the process ends: 200 with a JSON body of method, path and `Host`.
+/// Answers on a port of loopback until it is stopped or the process ends: 200 with a JSON body of method, path, `Host`
+/// and its own port.
 #[derive(Debug, Clone)]
 pub struct Upstream {
     pub port: u16,
     requests: Arc<AtomicUsize>,
+    running: Arc<Running>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    stopped: AtomicBool,
+    connections: Mutex<Vec<TcpStream>>,
+    acceptor: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Upstream {
     /// Starts it on a free port.
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let upstream = Self { port: listener.local_addr().unwrap().port(), requests: Arc::default() };
+        Self::on(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    /// Starts it on the port of one that was stopped.
+    pub fn start_at(port: u16) -> Self {
+        Self::on(TcpListener::bind(("127.0.0.1", port)).unwrap())
+    }
+
+    fn on(listener: TcpListener) -> Self {
+        let port = listener.local_addr().unwrap().port();
+        let upstream = Self { port, requests: Arc::default(), running: Arc::default() };
         let shared = upstream.clone();
-        std::thread::spawn(move || {
+        let acceptor = std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                if shared.running.stopped.load(Ordering::SeqCst) {
+                    return;
+                }
+                shared.running.connections.lock().unwrap().extend(stream.try_clone());
                 let shared = shared.clone();
                 std::thread::spawn(move || shared.serve(&stream));
             }
         });
+        *upstream.running.acceptor.lock().unwrap() = Some(acceptor);
         upstream
+    }
+
+    /// Ends it as a kill would: nobody listens on the port any more and open connections break off.
+    pub fn stop(&self) {
+        self.running.stopped.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        drop(TcpStream::connect(("127.0.0.1", self.port)));
+        if let Some(acceptor) = self.running.acceptor.lock().unwrap().take() {
+            acceptor.join().unwrap();
+        }
+        for connection in self.running.connections.lock().unwrap().drain(..) {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
     }
 
     /// Requests answered so far.

@@ -4,7 +4,7 @@
 //! methods whose body is still at hand, what fails after it and before any of the response, timeouts included (as
 //! nginx does with `error timeout`). A kept connection that turns out to be closed is not counted.
 
-use crate::balancer::{Balancer, Peer, host_value};
+use crate::balancer::{Balancer, Fault, Key, Lease, Outcome, Peer, host_value};
 use crate::forward::outgoing_headers;
 use crate::upstream::connection::{Connection, SendError};
 use crate::upstream::outbound::{Outbound, Progress};
@@ -17,7 +17,7 @@ use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use hyper::body::Incoming;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// Why the request could not be answered by the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// No target has a weight.
+    /// No target has a weight, or too few are healthy.
     NoPeer,
     /// The name of the host cannot be resolved.
     Unresolved,
@@ -56,6 +56,15 @@ impl Failure {
             Self::NoService | Self::Malformed(_) => "malformed",
         }
     }
+
+    /// What it says of the target.
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Unreachable => Outcome::Failed(Fault::Tcp),
+            Self::TimedOut => Outcome::Failed(Fault::Timeout),
+            _ => Outcome::Unknown,
+        }
+    }
 }
 
 /// A response head, and the connection its body comes over.
@@ -63,6 +72,16 @@ pub(crate) struct Answered {
     pub(crate) response: Response<Incoming>,
     pub(crate) connection: Connection,
     pub(crate) key: PoolKey,
+    /// Kept until the response has been handed over.
+    pub(crate) lease: Option<Lease>,
+    /// For the client, so that it comes back to the same target.
+    pub(crate) cookie: Option<HeaderValue>,
+}
+
+/// The targets to choose from, and what the request is hashed to.
+pub(crate) struct Choice<'a> {
+    pub(crate) balancer: &'a Balancer,
+    pub(crate) key: Key,
 }
 
 /// What is sent, made once for all attempts.
@@ -126,10 +145,39 @@ impl Supply {
     }
 }
 
+/// Where an attempt goes: an address of the upstream, or the host of the service itself.
+struct Destination<'a> {
+    peer: Option<Arc<Peer>>,
+    service: &'a Upstream,
+}
+
+impl<'a> Destination<'a> {
+    fn next(choice: Option<&Choice<'_>>, service: &'a Upstream, tried: &[Arc<Peer>]) -> Option<Destination<'a>> {
+        let Some(choice) = choice else { return Some(Destination { peer: None, service }) };
+        let peer = choice.balancer.choose(choice.key.hash, tried)?;
+        Some(Destination { peer: Some(peer), service })
+    }
+
+    fn host(&self) -> &str {
+        self.peer.as_ref().map_or(&*self.service.host, |peer| &*peer.host)
+    }
+
+    fn port(&self) -> u16 {
+        self.peer.as_ref().map_or(self.service.port, |peer| peer.port)
+    }
+
+    async fn resolve(&self, worker: &Worker) -> Option<IpAddr> {
+        match self.peer.as_ref().and_then(|peer| peer.address) {
+            Some(address) => Some(address),
+            None => worker.resolver.resolve(self.host()).await,
+        }
+    }
+}
+
 /// Sends the request; see the module.
 pub(crate) async fn send(
     worker: &Rc<Worker>,
-    balancer: Option<&Balancer>,
+    mut choice: Option<Choice<'_>>,
     context: &mut Context,
     upstream: &Upstream,
     outgoing: Outgoing,
@@ -138,35 +186,42 @@ pub(crate) async fn send(
     let supply = Supply::of(std::mem::take(&mut context.request.body));
     let method = context.request.method.clone();
     let mut exchange = Exchange { worker, upstream, outgoing: &outgoing, method, headers: None, supply };
-    let mut tried: Vec<Peer> = Vec::new();
+    let mut tried: Vec<Arc<Peer>> = Vec::new();
+    let mut attempts = 0;
     loop {
-        let peer = match balancer {
-            Some(balancer) => balancer.next_but(&tried).cloned().ok_or(Failure::NoPeer)?,
-            None => Peer { host: upstream.host.clone(), port: upstream.port },
-        };
+        let destination = Destination::next(choice.as_ref(), upstream, &tried).ok_or(Failure::NoPeer)?;
+        let peer = choice.as_ref().map(|choice| choice.balancer).zip(destination.peer.as_deref());
+        let lease = peer.and_then(|(balancer, peer)| balancer.lease(peer));
         let started = context.times.started.elapsed();
         context.times.proxied = Some(started);
-        let address = worker.resolver.resolve(&peer.host).await;
+        let address = destination.resolve(worker).await;
         let outcome = match address {
-            Some(ip) => exchange.attempt(context, &peer, SocketAddr::new(ip, peer.port)).await,
+            Some(ip) => exchange.attempt(context, &destination, SocketAddr::new(ip, destination.port())).await,
             None => Err((Failure::Unresolved, true)),
         };
+        if let Some((balancer, peer)) = peer {
+            let verdict = match &outcome {
+                Ok(answered) => Outcome::Status(answered.response.status().as_u16()),
+                Err((failure, _)) => failure.outcome(),
+            };
+            balancer.observe(peer, verdict, || context.times.started.elapsed().saturating_sub(started));
+        }
         if keep_tries {
             let failure = outcome.as_ref().err().map(|(failure, _)| failure.name());
-            context.tries.push(Try { ip: address, port: peer.port, started, failure });
+            context.tries.push(Try { ip: address, port: destination.port(), started, failure });
         }
         match outcome {
-            Ok(answered) => return Ok(answered),
+            Ok(mut answered) => {
+                answered.lease = lease;
+                answered.cookie = choice.as_mut().and_then(|choice| choice.key.cookie.take());
+                return Ok(answered);
+            }
             Err((failure, again)) => {
-                tracing::warn!(
-                    host = &*peer.host,
-                    port = peer.port,
-                    attempt = tried.len() + 1,
-                    ?failure,
-                    "upstream failed"
-                );
-                tried.push(peer);
-                if !again || tried.len() > upstream.retries as usize {
+                attempts += 1;
+                let (host, port) = (destination.host(), destination.port());
+                tracing::warn!(host, port, attempt = attempts, ?failure, "upstream failed");
+                tried.extend(destination.peer);
+                if !again || attempts > upstream.retries {
                     return Err(failure);
                 }
             }
@@ -189,10 +244,10 @@ impl Exchange<'_> {
     async fn attempt(
         &mut self,
         context: &Context,
-        peer: &Peer,
+        destination: &Destination<'_>,
         address: SocketAddr,
     ) -> Result<Answered, (Failure, bool)> {
-        let host = self.host(peer).ok_or((Failure::Malformed("host"), false))?;
+        let host = self.host(destination).ok_or((Failure::Malformed("host"), false))?;
         let tls = (self.upstream.scheme == Scheme::Https).then(|| self.tls().pool_name(&host));
         let key = PoolKey { address, tls };
         let mut may_reuse = true;
@@ -206,7 +261,7 @@ impl Exchange<'_> {
             let body = self.supply.take().ok_or((Failure::Unreachable, false))?;
             let request = self.request(context, &host, body);
             match self.exchange(&mut connection, request).await {
-                Ok(response) => return Ok(Answered { response, connection, key }),
+                Ok(response) => return Ok(Answered { response, connection, key, lease: None, cookie: None }),
                 Err(Broken::Unsent(request)) => {
                     let (head, body) = request.into_parts();
                     self.headers = Some(head.headers);
@@ -231,9 +286,9 @@ impl Exchange<'_> {
         self.outgoing.tls.as_deref().unwrap_or(&self.worker.tls)
     }
 
-    fn host(&self, peer: &Peer) -> Option<HeaderValue> {
-        let name = self.outgoing.upstream_host.as_deref().unwrap_or(&peer.host);
-        let own = || host_value(name, peer.port, self.upstream.scheme.default_port());
+    fn host(&self, destination: &Destination<'_>) -> Option<HeaderValue> {
+        let name = self.outgoing.upstream_host.as_deref().unwrap_or_else(|| destination.host());
+        let own = || host_value(name, destination.port(), self.upstream.scheme.default_port());
         self.outgoing.host.clone().or_else(own)
     }
 

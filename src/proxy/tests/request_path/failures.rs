@@ -1,26 +1,12 @@
 //! Upstreams that fail.
 
+use crate::balancing::{balanced, nobody};
 use crate::stage::{Stage, Upstream, receive, to};
 use gwctl_proxy::ProxyOptions;
-use serde_json::{Value, json};
-use std::net::SocketAddr;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-/// An address nobody listens on.
-async fn nobody() -> SocketAddr {
-    tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
-}
-
-fn balanced(targets: &[SocketAddr], service: Value) -> Value {
-    let mut config = to(targets[0], service);
-    config["services"][0]["host"] = json!("u.test");
-    config["upstreams"] = json!([{"id": "u", "name": "u.test"}]);
-    let row = |(number, target): (usize, &SocketAddr)| json!({"id": number.to_string(), "upstream": {"id": "u"}, "target": target.to_string(), "weight": 100});
-    config["targets"] = targets.iter().enumerate().map(row).collect();
-    config
-}
 
 #[tokio::test]
 async fn a_refused_connection_is_a_502() {
@@ -32,7 +18,7 @@ async fn a_refused_connection_is_a_502() {
 #[tokio::test]
 async fn a_refused_connection_is_tried_at_the_next_target() {
     let upstream = Upstream::echo().await;
-    let stage = Stage::new(balanced(&[nobody().await, upstream.address], json!({"retries": 1})));
+    let stage = Stage::new(balanced(&[nobody().await, upstream.address], json!({"retries": 1}), json!({})));
     for _ in 0..4 {
         let reply = stage.raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody").await;
         assert_eq!(reply.status(), 200);
@@ -43,7 +29,7 @@ async fn a_refused_connection_is_tried_at_the_next_target() {
 #[tokio::test]
 async fn without_retries_there_is_one_attempt() {
     let upstream = Upstream::echo().await;
-    let stage = Stage::new(balanced(&[nobody().await, upstream.address], json!({"retries": 0})));
+    let stage = Stage::new(balanced(&[nobody().await, upstream.address], json!({"retries": 0}), json!({})));
     let mut statuses = [stage.get("/").await.status(), stage.get("/").await.status()];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 502]);
@@ -85,7 +71,7 @@ async fn a_silent_upstream_is_a_504() {
 
 #[tokio::test]
 async fn an_upstream_without_targets_is_a_503() {
-    let mut config = balanced(&[nobody().await], json!({}));
+    let mut config = balanced(&[nobody().await], json!({}), json!({}));
     config["targets"][0]["weight"] = json!(0);
     let reply = Stage::new(config).get("/").await;
     assert_eq!(reply.status(), 503);

@@ -1,6 +1,7 @@
 //! The request path over real sockets: a proxy between clients and upstreams of this process.
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "a test fails by panicking, and nobody else uses its modules")]
 
+mod balancing;
 mod failures;
 mod forwarding;
 mod framing;

@@ -1,0 +1,83 @@
+//! One address of an upstream, and what is known of it over all configurations.
+
+use crate::balancer::health::Health;
+use crate::balancer::latency::Latency;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// An address to try. Immutable; `state` is shared by all configurations that have the same address.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    /// Name or literal of the target, as `Host` shows it.
+    pub(crate) host: Arc<str>,
+    pub(crate) port: u16,
+    /// None: the name is resolved for each request.
+    pub(crate) address: Option<IpAddr>,
+    /// 0: listed, never chosen.
+    pub(crate) weight: u32,
+    /// Position of its target in the rows of the upstream.
+    pub(crate) row: usize,
+    pub(crate) state: Arc<PeerState>,
+}
+
+/// What is known of an address; it survives changes of the configuration.
+#[derive(Debug, Default)]
+pub(crate) struct PeerState {
+    pub(crate) health: Health,
+    pub(crate) latency: Latency,
+    connections: AtomicU32,
+}
+
+impl PeerState {
+    /// Requests in flight, counted by [`Lease`].
+    pub(crate) fn connections(&self) -> u32 {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request until the lease is dropped.
+    pub(crate) fn lease(self: &Arc<Self>) -> Lease {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        Lease(self.clone())
+    }
+}
+
+/// A request in flight at an address; only taken where the balancer counts them.
+#[derive(Debug)]
+pub(crate) struct Lease(Arc<PeerState>);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// `host:port` or `[v6]:port`; a missing port is 8000, as the schema fills it.
+pub(crate) fn split_target(target: &str) -> (&str, u16) {
+    let (host, port) = match target.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?))) {
+        Some((host, port)) => (host, port),
+        None => (target, 8000),
+    };
+    (host.trim_start_matches('[').trim_end_matches(']'), port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_split_at_their_port() {
+        assert_eq!(split_target("[::1]:80"), ("::1", 80));
+        assert_eq!(split_target("a.test:8080"), ("a.test", 8080));
+        assert_eq!(split_target("a.test"), ("a.test", 8000));
+    }
+
+    #[test]
+    fn a_dropped_lease_is_not_counted() {
+        let state = Arc::<PeerState>::default();
+        let leases = [state.lease(), state.lease()];
+        assert_eq!(state.connections(), 2);
+        drop(leases);
+        assert_eq!(state.connections(), 0);
+    }
+}

@@ -1,0 +1,252 @@
+//! What the balancers know of the targets, as the Admin API shows it, and setting it by hand.
+
+use crate::balancer::{Balancer, Peer};
+use crate::snapshot::Snapshot;
+use gwctl_entities::view::Target;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// Port of an address that names none.
+const DEFAULT_PORT: u16 = 8000;
+
+/// Why the health of a target cannot be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkRefusal {
+    /// No balancer knows the upstream.
+    NoBalancer,
+    /// Its health checks are off.
+    NoChecks,
+}
+
+impl Snapshot {
+    /// By target id, what is added to the row of a target: `health`, `data`. None when there is no such upstream.
+    pub fn upstream_health(&self, upstream_id: &str) -> Option<BTreeMap<String, Value>> {
+        let balancer = self.balancer(upstream_id)?;
+        let view = View::of(balancer);
+        let rows = balancer.rows.iter().enumerate().map(|(row, target)| {
+            let data = view.target(row, target, |peer| ("health", view.health(peer).into()));
+            let more = json!({ "health": view.summary(row), "data": data });
+            (target.id.to_string(), more)
+        });
+        Some(rows.collect())
+    }
+
+    /// The upstream as a whole. None when there is no such upstream.
+    pub fn balancer_health(&self, upstream_id: &str) -> Option<Value> {
+        let balancer = self.balancer(upstream_id)?;
+        let view = View::of(balancer);
+        let healthy = balancer.is_healthy();
+        let word = if healthy { "HEALTHY" } else { "UNHEALTHY" };
+        let hosts = balancer.rows.iter().enumerate();
+        let hosts =
+            hosts.map(|(row, target)| view.target(row, target, |peer| ("healthy", view.available(peer).into())));
+        Some(json!({
+            "id": upstream_id,
+            "health": if view.checked { word } else { "HEALTHCHECKS_OFF" },
+            "balancer_health": word,
+            "details": {
+                "healthy": healthy,
+                "weight": view.weight(|_| true),
+                "hosts": hosts.collect::<Vec<_>>(),
+            },
+        }))
+    }
+
+    /// Sets the health of a target, or of one of its addresses (`ip` or `ip:port`).
+    ///
+    /// # Errors
+    /// When there is no such upstream or its health checks are off. An address that the target does not have changes
+    /// nothing and is no error, as in Kong.
+    pub fn set_target_health(
+        &self,
+        upstream_id: &str,
+        target_id: &str,
+        address: Option<&str>,
+        healthy: bool,
+    ) -> Result<(), MarkRefusal> {
+        let balancer = self.balancer(upstream_id).ok_or(MarkRefusal::NoBalancer)?;
+        if !balancer.checks.are_on() {
+            return Err(MarkRefusal::NoChecks);
+        }
+        let address = address.and_then(socket_address);
+        let members = balancer.members();
+        let is_meant = |peer: &&Arc<Peer>| {
+            &*balancer.rows[peer.row].id == target_id
+                && peer.weight > 0
+                && address.is_none_or(|address| peer.address == Some(address.ip()) && peer.port == address.port())
+        };
+        members.peers.iter().filter(is_meant).for_each(|peer| balancer.force(peer, healthy));
+        Ok(())
+    }
+
+    fn balancer(&self, upstream_id: &str) -> Option<&Arc<Balancer>> {
+        self.balancers.get(&self.tables().upstreams.get(upstream_id)?.name)
+    }
+}
+
+/// None for what is no address: then the whole target is meant.
+fn socket_address(text: &str) -> Option<SocketAddr> {
+    let bare = |text: &str| text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+    text.parse().ok().or_else(|| Some(SocketAddr::new(bare(text)?, DEFAULT_PORT)))
+}
+
+/// The members of a balancer at one moment.
+struct View {
+    peers: Vec<Arc<Peer>>,
+    checked: bool,
+}
+
+impl View {
+    fn of(balancer: &Balancer) -> View {
+        View { peers: balancer.members().peers.clone(), checked: balancer.checks.are_on() }
+    }
+
+    fn available(&self, peer: &Peer) -> bool {
+        !self.checked || peer.weight == 0 || peer.state.health.is_healthy()
+    }
+
+    fn health(&self, peer: &Peer) -> &'static str {
+        match self.available(peer) {
+            _ if !self.checked || peer.weight == 0 => "HEALTHCHECKS_OFF",
+            true => "HEALTHY",
+            false => "UNHEALTHY",
+        }
+    }
+
+    fn of_row(&self, row: usize) -> impl Iterator<Item = &Arc<Peer>> {
+        self.peers.iter().filter(move |peer| peer.row == row)
+    }
+
+    /// A target is as healthy as the best of its addresses.
+    fn summary(&self, row: usize) -> &'static str {
+        let states: Vec<_> = self.of_row(row).map(|peer| self.health(peer)).collect();
+        let best = ["HEALTHY", "UNHEALTHY", "HEALTHCHECKS_OFF"].into_iter().find(|state| states.contains(state));
+        best.unwrap_or("DNS_ERROR")
+    }
+
+    fn weight(&self, accept: impl Fn(&Peer) -> bool) -> Value {
+        let sum = |available: bool| -> u64 {
+            let peers = self.peers.iter().filter(|peer| accept(peer) && self.available(peer) == available);
+            peers.map(|peer| u64::from(peer.weight)).sum()
+        };
+        let (available, unavailable) = (sum(true), sum(false));
+        json!({ "total": available + unavailable, "available": available, "unavailable": unavailable })
+    }
+
+    /// `state` gives the member of an address that tells its health.
+    fn target(&self, row: usize, target: &Target, state: impl Fn(&Peer) -> (&'static str, Value)) -> Value {
+        let (host, port) = target.target.rsplit_once(':').unwrap_or((&target.target, ""));
+        let port = port.parse().unwrap_or(DEFAULT_PORT);
+        let address = |peer: &Arc<Peer>| {
+            let mut address = json!({ "ip": literal(peer), "port": peer.port, "weight": peer.weight });
+            let (name, value) = state(peer);
+            address[name] = value;
+            address
+        };
+        json!({
+            "host": host,
+            "port": port,
+            "dns": self.of_row(row).next().map_or("unknown", |peer| kind(peer)),
+            "nodeWeight": target.weight,
+            "weight": self.weight(|peer| peer.row == row),
+            "addresses": self.of_row(row).map(address).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// The address as Kong shows it: a literal target as it was given, a name that is resolved for each request as a name.
+fn literal(peer: &Peer) -> String {
+    match peer.address {
+        Some(IpAddr::V6(_)) if peer.host.contains(':') => format!("[{}]", peer.host),
+        Some(IpAddr::V6(address)) => format!("[{address}]"),
+        Some(address) => address.to_string(),
+        None => peer.host.to_string(),
+    }
+}
+
+fn kind(peer: &Peer) -> &'static str {
+    match peer.address {
+        Some(IpAddr::V4(_)) => "A",
+        Some(IpAddr::V6(_)) => "AAAA",
+        None => "ttl=0, virtual SRV",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::SnapshotOptions;
+    use crate::tables::Tables;
+    use gwctl_plugins::{EmptyDirectory, Node};
+    use gwctl_router::Flavor;
+
+    fn snapshot(healthchecks: Value) -> Snapshot {
+        let mut tables = Tables::default();
+        let upstream = json!({"id": "u", "name": "u.test", "healthchecks": healthchecks});
+        tables.put("upstreams", upstream.as_object().unwrap()).unwrap();
+        for (id, target, weight) in [
+            ("t1", "10.0.0.1:80", 10),
+            ("t2", "[0000:0000:0000:0000:0000:0000:0000:0001]:81", 20),
+            ("t3", "10.0.0.3:80", 0),
+        ] {
+            let row = json!({"id": id, "target": target, "weight": weight, "upstream": {"id": "u"}});
+            tables.put("targets", row.as_object().unwrap()).unwrap();
+        }
+        let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
+        let options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts: Vec::new(), node };
+        Snapshot::build(&tables, &options, None).unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    fn on() -> Value {
+        json!({"passive": {"unhealthy": {"tcp_failures": 1}}})
+    }
+
+    #[test]
+    fn targets_are_shown_as_kong_shows_them() {
+        let snapshot = snapshot(on());
+        snapshot.set_target_health("u", "t1", None, false).unwrap();
+        let health = snapshot.upstream_health("u").unwrap();
+        let first = json!({"health": "UNHEALTHY", "data": {"host": "10.0.0.1", "port": 80, "dns": "A", "nodeWeight": 10,
+            "weight": {"total": 10, "available": 0, "unavailable": 10},
+            "addresses": [{"ip": "10.0.0.1", "port": 80, "weight": 10, "health": "UNHEALTHY"}]}});
+        assert_eq!(health["t1"], first);
+        assert_eq!(health["t2"]["health"], "HEALTHY");
+        assert_eq!(health["t2"]["data"]["host"], "[0000:0000:0000:0000:0000:0000:0000:0001]");
+        assert_eq!(health["t2"]["data"]["dns"], "AAAA");
+        assert_eq!(health["t3"]["health"], "HEALTHCHECKS_OFF", "it has no weight");
+    }
+
+    #[test]
+    fn the_upstream_as_a_whole_tells_its_weights() {
+        let snapshot = snapshot(on());
+        snapshot.set_target_health("u", "t1", Some("10.0.0.1:80"), false).unwrap();
+        let health = snapshot.balancer_health("u").unwrap();
+        assert_eq!((&health["health"], &health["balancer_health"]), (&json!("HEALTHY"), &json!("HEALTHY")));
+        assert_eq!(health["details"]["weight"], json!({"total": 30, "available": 20, "unavailable": 10}));
+        assert_eq!(health["details"]["hosts"][0]["addresses"][0]["healthy"], false);
+        snapshot.set_target_health("u", "t2", Some("[::1]:81"), false).unwrap();
+        assert_eq!(snapshot.balancer_health("u").unwrap()["health"], "UNHEALTHY");
+    }
+
+    #[test]
+    fn without_checks_nothing_is_said_and_nothing_can_be_set() {
+        let snapshot = snapshot(Value::Null);
+        assert_eq!(snapshot.set_target_health("u", "t1", None, false), Err(MarkRefusal::NoChecks));
+        assert_eq!(snapshot.set_target_health("v", "t1", None, false), Err(MarkRefusal::NoBalancer));
+        assert_eq!(snapshot.upstream_health("u").unwrap()["t1"]["health"], "HEALTHCHECKS_OFF");
+        let whole = snapshot.balancer_health("u").unwrap();
+        assert_eq!((&whole["health"], &whole["balancer_health"]), (&json!("HEALTHCHECKS_OFF"), &json!("HEALTHY")));
+        assert_eq!((snapshot.upstream_health("v"), snapshot.balancer_health("v")), (None, None));
+    }
+
+    #[test]
+    fn an_address_that_the_target_does_not_have_changes_nothing() {
+        let snapshot = snapshot(on());
+        for address in ["10.0.0.1:81", "10.0.0.1", "10.0.0.2:80"] {
+            snapshot.set_target_health("u", "t1", Some(address), false).unwrap();
+        }
+        assert_eq!(snapshot.upstream_health("u").unwrap()["t1"]["health"], "HEALTHY");
+    }
+}
