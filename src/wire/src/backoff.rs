@@ -48,6 +48,12 @@ impl Backoff {
         self.random.between(NEXT_ADDRESS_DELAY, NEXT_ADDRESS_DELAY * 2)
     }
 
+    /// The wait before dialing a peer again that asked for `after`: up to a quarter more, so that nodes that were asked
+    /// for the same do not come back at the same moment.
+    pub fn after_farewell(&mut self, after: Duration) -> Duration {
+        self.random.between(after, after + after / 4).min(LONGEST_DELAY)
+    }
+
     /// Forgets the failures: the peer has proved to work.
     pub fn reset(&mut self) {
         self.rounds = 0;
@@ -108,6 +114,9 @@ mod tests {
                 prop_assert!((FIRST_DELAY..=LONGEST_DELAY).contains(&delay));
                 let hop = backoff.next_address();
                 prop_assert!((NEXT_ADDRESS_DELAY..=NEXT_ADDRESS_DELAY * 2).contains(&hop));
+                let asked = Duration::from_millis(seed % 100_000);
+                let farewell = backoff.after_farewell(asked);
+                prop_assert!(farewell >= asked.min(LONGEST_DELAY) && farewell <= LONGEST_DELAY);
             }
         }
     }

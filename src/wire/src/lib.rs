@@ -9,6 +9,7 @@
 //! - [`compat`]: which versions and plugins fit together, and the rewrite of the table for older nodes.
 //! - [`backoff`]: when a data plane dials again.
 //! - [`v1`]: full push on `/v1/outlet`: `basic_info`, `reconfigure`, the link machines of both sides.
+//! - [`stream`]: our own sync between nodes of gwctl, in place of v1 and v2 where both ends have it.
 //! - [`v2`]: changes on `/v2/outlet`: JSON-RPC, `kong.sync.v2`, the link machines of both sides.
 
 #![warn(missing_docs)]
@@ -22,6 +23,7 @@ pub mod hash;
 pub mod moment;
 #[cfg(test)]
 mod network;
+pub mod stream;
 pub mod table;
 pub mod v1;
 pub mod v2;

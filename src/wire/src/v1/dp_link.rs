@@ -3,6 +3,9 @@
 //! | state | input | next | effects, timers |
 //! |---|---|---|---|
 //! | idle, waiting | start, timer redial | dialing | dial; dial limit 15 s |
+//! | dialing | diverted | diverted | none: another protocol has the connection ([`crate::stream`]) |
+//! | diverted | served | diverted | forget failures |
+//! | diverted | lost, left | waiting | hang up; redial, after a farewell when the peer asked to |
 //! | dialing | opened | live | send basic info; ping; ping 30 s; silence 45 s |
 //! | live | timer ping | live | ping with the hash in force (32 zeros when none); ping 30 s |
 //! | live | any frame but close | live | silence 45 s; a payload replaces the one pending; apply it if none is being applied |
@@ -86,6 +89,12 @@ pub enum Reason {
     /// The payload could not be stored here.
     #[error("{0}; the configuration will be asked for again")]
     IoNotStored(String),
+    /// The control plane said goodbye and when to come back.
+    #[error("the control plane says goodbye")]
+    PeerLeft {
+        /// How long to wait before dialing again.
+        reconnect_after: Duration,
+    },
     /// The node stops.
     #[error("this node is stopping")]
     Stopped,
@@ -183,15 +192,26 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Idle,
-    Dialing { until: Moment },
-    Live { ping_at: Moment, silent_at: Moment },
-    Waiting { until: Moment },
+    Dialing {
+        until: Moment,
+    },
+    Live {
+        ping_at: Moment,
+        silent_at: Moment,
+    },
+    /// Another protocol has the connection until it is lost.
+    Diverted,
+    Waiting {
+        until: Moment,
+    },
     Closed,
 }
 
 enum Input {
     Start,
     Opened,
+    Diverted,
+    Served,
     Frame(Frame),
     Lost(Reason),
     Due(Timer),
@@ -204,8 +224,8 @@ pub type Invariant = (&'static str, fn(&DpLink) -> bool);
 
 /// Everything that holds of a link between any two inputs.
 pub const INVARIANTS: &[Invariant] = &[
-    ("a timer runs from start to stop", |link| {
-        link.next_timeout().is_none() == matches!(link.state, State::Idle | State::Closed)
+    ("a timer runs from start to stop, but while diverted", |link| {
+        link.next_timeout().is_none() == matches!(link.state, State::Idle | State::Diverted | State::Closed)
     }),
     ("a payload waits only behind another", |link| link.pending.is_none() || link.applying.is_some()),
     ("a stopped link keeps no payload", |link| !link.is_closed() || link.pending.is_none()),
@@ -213,7 +233,7 @@ pub const INVARIANTS: &[Invariant] = &[
     ("a round ends with the last address", |link| link.failed_in_round < link.settings.control_planes.max(1)),
     ("a ping is never further off than its interval", |link| match link.state {
         State::Live { ping_at, silent_at } => ping_at <= silent_at + PING_INTERVAL,
-        State::Idle | State::Dialing { .. } | State::Waiting { .. } | State::Closed => true,
+        State::Idle | State::Dialing { .. } | State::Diverted | State::Waiting { .. } | State::Closed => true,
     }),
 ];
 
@@ -260,6 +280,22 @@ impl DpLink {
     /// The upgrade was answered with 101.
     pub fn handle_opened(&mut self, now: Moment) {
         self.step(now, Input::Opened);
+    }
+
+    /// The upgrade was answered with 101, and another protocol was agreed on: the connection is its until
+    /// [`DpLink::handle_lost`].
+    pub fn handle_diverted(&mut self, now: Moment) {
+        self.step(now, Input::Diverted);
+    }
+
+    /// The other protocol works: the control plane is a good one.
+    pub fn handle_served(&mut self, now: Moment) {
+        self.step(now, Input::Served);
+    }
+
+    /// Another protocol has put a configuration with this hash in force.
+    pub fn set_hash(&mut self, hash: ConfigHash) {
+        self.hash = hash;
     }
 
     /// A frame came.
@@ -325,7 +361,7 @@ impl DpLink {
 
     fn next_timer(&self) -> Option<(Moment, Timer)> {
         match self.state {
-            State::Idle | State::Closed => None,
+            State::Idle | State::Diverted | State::Closed => None,
             State::Waiting { until } => Some((until, Timer::Redial)),
             State::Dialing { until } => Some((until, Timer::Dial)),
             State::Live { ping_at, silent_at } => Some((ping_at, Timer::Ping)).min(Some((silent_at, Timer::Silence))),
@@ -338,7 +374,15 @@ impl DpLink {
             (State::Idle, Input::Start) | (State::Waiting { .. }, Input::Due(Timer::Redial)) => self.dial(now),
 
             (State::Dialing { .. }, Input::Opened) => self.open(now),
-            (State::Dialing { .. } | State::Live { .. }, Input::Lost(reason)) => self.give_up(now, reason),
+            (State::Dialing { .. }, Input::Diverted) => {
+                self.state = State::Diverted;
+                // What the connection before still brought is overtaken.
+                self.pending = None;
+            }
+            (State::Diverted, Input::Served) => self.forget_failures(),
+            (State::Dialing { .. } | State::Live { .. } | State::Diverted, Input::Lost(reason)) => {
+                self.give_up(now, reason);
+            }
             (State::Dialing { .. }, Input::Due(Timer::Dial)) => self.give_up(now, Reason::PeerSlow),
 
             (State::Live { .. }, Input::Due(Timer::Ping)) => {
@@ -353,21 +397,38 @@ impl DpLink {
             }
 
             (
-                State::Idle | State::Dialing { .. } | State::Live { .. } | State::Waiting { .. },
+                State::Idle
+                | State::Dialing { .. }
+                | State::Live { .. }
+                | State::Diverted
+                | State::Waiting { .. },
                 Input::Applied(outcome),
             ) => self.conclude(now, outcome),
-            (State::Idle | State::Dialing { .. } | State::Live { .. } | State::Waiting { .. }, Input::Stop) => {
-                self.stop();
-            }
+            (
+                State::Idle
+                | State::Dialing { .. }
+                | State::Live { .. }
+                | State::Diverted
+                | State::Waiting { .. },
+                Input::Stop,
+            ) => self.stop(),
 
             // Begun already.
-            (State::Dialing { .. } | State::Live { .. } | State::Waiting { .. }, Input::Start)
+            (
+                State::Dialing { .. } | State::Live { .. } | State::Diverted | State::Waiting { .. },
+                Input::Start,
+            )
             // Late news of a connection given up, or too early ones.
-            | (State::Idle | State::Waiting { .. }, Input::Opened | Input::Frame(_) | Input::Lost(_))
-            | (State::Dialing { .. }, Input::Frame(_))
-            | (State::Live { .. }, Input::Opened)
+            | (
+                State::Idle | State::Waiting { .. },
+                Input::Opened | Input::Diverted | Input::Served | Input::Frame(_) | Input::Lost(_),
+            )
+            | (State::Dialing { .. }, Input::Frame(_) | Input::Served)
+            | (State::Live { .. }, Input::Opened | Input::Diverted | Input::Served)
+            // Frames of a diverted connection are not this machine's.
+            | (State::Diverted, Input::Opened | Input::Diverted | Input::Frame(_))
             // Timers of other states: `next_timer` never names them.
-            | (State::Idle, Input::Due(_))
+            | (State::Idle | State::Diverted, Input::Due(_))
             | (State::Waiting { .. }, Input::Due(Timer::Dial | Timer::Ping | Timer::Silence))
             | (State::Dialing { .. }, Input::Due(Timer::Redial | Timer::Ping | Timer::Silence))
             | (State::Live { .. }, Input::Due(Timer::Redial | Timer::Dial)) => {}
@@ -376,6 +437,8 @@ impl DpLink {
                 State::Closed,
                 Input::Start
                 | Input::Opened
+                | Input::Diverted
+                | Input::Served
                 | Input::Frame(_)
                 | Input::Lost(_)
                 | Input::Due(_)
@@ -476,7 +539,10 @@ impl DpLink {
         let failed = self.control_plane;
         self.control_plane = (failed + 1) % self.settings.control_planes.max(1);
         self.failed_in_round += 1;
-        let retry_in = if self.failed_in_round < self.settings.control_planes {
+        let retry_in = if let Reason::PeerLeft { reconnect_after } = reason {
+            self.failed_in_round = 0;
+            self.backoff.after_farewell(reconnect_after)
+        } else if self.failed_in_round < self.settings.control_planes {
             self.backoff.next_address()
         } else {
             self.failed_in_round = 0;
@@ -487,7 +553,7 @@ impl DpLink {
     }
 
     fn stop(&mut self) {
-        if matches!(self.state, State::Dialing { .. } | State::Live { .. }) {
+        if matches!(self.state, State::Dialing { .. } | State::Live { .. } | State::Diverted) {
             self.effects.push_back(Effect::HangUp(Reason::Stopped));
         }
         self.state = State::Closed;

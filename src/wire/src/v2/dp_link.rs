@@ -3,6 +3,9 @@
 //! | state | input | next | effects, timers |
 //! |---|---|---|---|
 //! | idle, waiting | start, timer redial | dialing | dial; dial limit 15 s |
+//! | dialing | diverted | diverted | end v1: another protocol has the connection ([`crate::stream`]) |
+//! | diverted | served | diverted | forget failures |
+//! | diverted | lost, left | waiting | hang up; redial, after a farewell when the peer asked to |
 //! | dialing | opened | greeting | send hello; hello limit 5 s |
 //! | greeting | welcome with `kong.sync.v2` | live | pull; poll 25 to 35 s; idle 30 s; silence 45 s |
 //! | greeting | welcome without it | live | fall back to v1; idle 30 s; silence 45 s |
@@ -104,6 +107,12 @@ pub enum Reason {
     /// A call cannot be packed.
     #[error("cannot pack a call: {0}")]
     Call(String),
+    /// The control plane said goodbye and when to come back.
+    #[error("the control plane says goodbye")]
+    PeerLeft {
+        /// How long to wait before dialing again.
+        reconnect_after: Duration,
+    },
     /// The node stops.
     #[error("this node is stopping")]
     Stopped,
@@ -184,10 +193,21 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Idle,
-    Dialing { until: Moment },
-    Greeting { until: Moment },
-    Live { heard: Heard, poll_at: Option<Moment> },
-    Waiting { until: Moment },
+    Dialing {
+        until: Moment,
+    },
+    Greeting {
+        until: Moment,
+    },
+    Live {
+        heard: Heard,
+        poll_at: Option<Moment>,
+    },
+    /// Another protocol has the connection until it is lost.
+    Diverted,
+    Waiting {
+        until: Moment,
+    },
     Closed,
 }
 
@@ -215,8 +235,8 @@ pub type Invariant = (&'static str, fn(&DpLink) -> bool);
 
 /// Everything that holds of a link between any two inputs.
 pub const INVARIANTS: &[Invariant] = &[
-    ("a timer runs from start to stop", |link| {
-        link.next_timeout().is_none() == matches!(link.state, State::Idle | State::Closed)
+    ("a timer runs from start to stop, but while diverted", |link| {
+        link.next_timeout().is_none() == matches!(link.state, State::Idle | State::Diverted | State::Closed)
     }),
     ("only a live link waits for an answer", |link| {
         !matches!(link.pull, Pull::Asked { .. }) || matches!(link.state, State::Live { poll_at: Some(_), .. })
@@ -225,7 +245,7 @@ pub const INVARIANTS: &[Invariant] = &[
     ("a round ends with the last address", |link| link.failed_in_round < link.settings.control_planes.max(1)),
     ("remembered calls are bounded", |link| link.asked.len() <= REMEMBERED_CALLS),
     ("a node that is kept up to date by v2 does not use v1", |link| {
-        !link.fallen || !matches!(link.state, State::Live { poll_at: Some(_), .. })
+        !link.fallen || !matches!(link.state, State::Live { poll_at: Some(_), .. } | State::Diverted)
     }),
 ];
 
@@ -297,6 +317,24 @@ impl DpLink {
         self.effects.push_back(Effect::Send(self.settings.hello.encode()));
     }
 
+    /// The upgrade was answered with 101, and another protocol was agreed on: the connection is its until
+    /// [`DpLink::handle_lost`].
+    pub fn handle_diverted(&mut self) {
+        if matches!(self.state, State::Dialing { .. }) {
+            self.state = State::Diverted;
+            self.refusals = 0;
+            self.fall_back(false);
+        }
+    }
+
+    /// The other protocol works: the control plane is a good one.
+    pub fn handle_served(&mut self) {
+        if self.state == State::Diverted {
+            self.backoff.reset();
+            self.failed_in_round = 0;
+        }
+    }
+
     /// A frame came.
     pub fn handle_frame(&mut self, now: Moment, frame: Frame) {
         match &mut self.state {
@@ -309,13 +347,13 @@ impl DpLink {
                 self.take_frame(now, &frame);
             }
             // Late news of a connection given up, or too early ones.
-            State::Idle | State::Dialing { .. } | State::Waiting { .. } | State::Closed => {}
+            State::Idle | State::Dialing { .. } | State::Diverted | State::Waiting { .. } | State::Closed => {}
         }
     }
 
     /// The dial failed or the connection broke.
     pub fn handle_lost(&mut self, now: Moment, reason: Reason) {
-        if matches!(self.state, State::Dialing { .. } | State::Greeting { .. } | State::Live { .. }) {
+        if matches!(self.state, State::Dialing { .. } | State::Greeting { .. } | State::Live { .. } | State::Diverted) {
             self.give_up(now, reason);
         }
     }
@@ -393,7 +431,7 @@ impl DpLink {
 
     fn next_timer(&self) -> Option<(Moment, Timer)> {
         match &self.state {
-            State::Idle | State::Closed => None,
+            State::Idle | State::Diverted | State::Closed => None,
             State::Waiting { until } => Some((*until, Timer::Redial)),
             State::Dialing { until } => Some((*until, Timer::Dial)),
             State::Greeting { until } => Some((*until, Timer::Hello)),
@@ -611,7 +649,10 @@ impl DpLink {
         let control_planes = self.settings.control_planes.max(1);
         self.control_plane = (failed + 1) % control_planes;
         self.failed_in_round += 1;
-        let retry_in = if self.failed_in_round < control_planes {
+        let retry_in = if let Reason::PeerLeft { reconnect_after } = reason {
+            self.failed_in_round = 0;
+            self.backoff.after_farewell(reconnect_after)
+        } else if self.failed_in_round < control_planes {
             self.backoff.next_address()
         } else {
             self.failed_in_round = 0;
@@ -625,7 +666,7 @@ impl DpLink {
     }
 
     fn stop(&mut self) {
-        if matches!(self.state, State::Dialing { .. } | State::Greeting { .. } | State::Live { .. }) {
+        if matches!(self.state, State::Dialing { .. } | State::Greeting { .. } | State::Live { .. } | State::Diverted) {
             self.effects.push_back(Effect::HangUp(Reason::Stopped));
         }
         self.state = State::Closed;

@@ -275,12 +275,52 @@ fn stop_hangs_up_and_nothing_follows() {
     assert_eq!(link.next_timeout(), None);
 }
 
+#[test]
+fn a_diverted_connection_is_another_protocols_until_it_is_lost() {
+    let mut link = link(2);
+    link.handle_command(START, Command::Start);
+    link.handle_diverted(START);
+    effects(&mut link);
+    assert_eq!(link.next_timeout(), None);
+    link.handle_frame(START, payload("not for this machine"));
+    link.handle_opened(START);
+    assert_eq!(effects(&mut link), []);
+    link.handle_served(START);
+    link.set_hash("a".repeat(32).as_str().into());
+    link.handle_lost(START, Reason::PeerLost("cut".to_owned()));
+    let lost = effects(&mut link);
+    assert!(matches!(lost[0], Effect::HangUp(Reason::PeerLost(_))));
+    assert!(retry_in(&lost) <= Duration::from_secs(2), "the next address");
+    link.handle_timeout(link.next_timeout().unwrap());
+    assert_eq!(effects(&mut link), [Effect::Dial { control_plane: 1 }]);
+    link.handle_opened(START);
+    let hash = Frame::Ping(Bytes::from("a".repeat(32)));
+    assert!(effects(&mut link).contains(&Effect::Send(hash)), "what the other protocol put in force is told");
+}
+
+#[test]
+fn a_farewell_is_followed_by_the_wait_it_asks_for() {
+    let mut link = link(1);
+    link.handle_command(START, Command::Start);
+    link.handle_diverted(START);
+    effects(&mut link);
+    let reconnect_after = Duration::from_secs(20);
+    link.handle_lost(START, Reason::PeerLeft { reconnect_after });
+    let wait = retry_in(&effects(&mut link));
+    assert!((reconnect_after..=Duration::from_secs(25)).contains(&wait), "{wait:?}");
+    link.handle_command(START, Command::Stop);
+    assert!(link.is_closed());
+}
+
 #[derive(Debug, Clone)]
 enum Event {
     Command(Command),
     Opened,
+    Diverted,
+    Served,
     Frame(Frame),
     Lost,
+    Left(u64),
     /// Wait until the timer, and a little longer or shorter.
     Timeout(i64),
 }
@@ -299,6 +339,9 @@ fn event() -> impl Strategy<Value = Event> {
         4 => outcome.prop_map(|outcome| Event::Command(Command::Applied(outcome))),
         1 => Just(Event::Command(Command::Stop)),
         6 => Just(Event::Opened),
+        2 => Just(Event::Diverted),
+        1 => Just(Event::Served),
+        1 => (0_u64..100_000).prop_map(Event::Left),
         6 => Just(Event::Frame(payload("payload"))),
         3 => Just(Event::Frame(Frame::Pong(Bytes::new()))),
         1 => Just(Event::Frame(Frame::Close)),
@@ -325,6 +368,12 @@ proptest! {
                     link.handle_command(now, command);
                 }
                 Event::Opened => link.handle_opened(now),
+                Event::Diverted => link.handle_diverted(now),
+                Event::Served => link.handle_served(now),
+                Event::Left(millis) => {
+                    let reconnect_after = Duration::from_millis(millis);
+                    link.handle_lost(now, Reason::PeerLeft { reconnect_after });
+                }
                 Event::Frame(frame) => link.handle_frame(now, frame),
                 Event::Lost => link.handle_lost(now, Reason::PeerLost("lost".to_owned())),
                 Event::Timeout(shift) => {

@@ -247,11 +247,34 @@ fn an_apply_outlives_its_link() {
     assert_eq!(link.version(), 5);
 }
 
+#[test]
+fn a_diverted_connection_ends_protocol_v1_and_is_left_alone_until_it_is_lost() {
+    let mut link = link(1);
+    link.handle_command(Duration::ZERO, Command::Start);
+    for _ in 0..REFUSALS_BEFORE_FALLBACK {
+        link.handle_lost(Duration::ZERO, Reason::PeerRefused("404".to_owned()));
+        link.handle_timeout(link.next_timeout().unwrap());
+    }
+    assert!(link.is_fallen_back());
+    effects(&mut link);
+    link.handle_diverted();
+    assert_eq!(effects(&mut link), [Effect::Fallback(false)]);
+    assert_eq!(link.next_timeout(), None);
+    link.handle_frame(Duration::ZERO, Frame::Close);
+    assert_eq!(effects(&mut link), []);
+    let reconnect_after = Duration::from_secs(20);
+    link.handle_lost(Duration::ZERO, Reason::PeerLeft { reconnect_after });
+    assert!((reconnect_after..=reconnect_after * 5 / 4).contains(&link.next_timeout().unwrap()));
+}
+
 #[derive(Debug, Clone)]
 enum Act {
     Frame(Frame),
     Opened(u64),
+    Diverted,
+    Served,
     Lost(bool),
+    Left(u64),
     Applied(Option<u64>),
     Wait(u64),
 }
@@ -266,6 +289,9 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(Act::Frame(Frame::Close)),
         1 => Just(Act::Frame(Frame::Ping(Bytes::new()))),
         3 => (0_u64..9).prop_map(Act::Opened),
+        1 => Just(Act::Diverted),
+        1 => Just(Act::Served),
+        1 => (0_u64..100_000).prop_map(Act::Left),
         1 => any::<bool>().prop_map(Act::Lost),
         3 => proptest::option::of(0_u64..9).prop_map(Act::Applied),
         3 => (0_u64..40_000).prop_map(Act::Wait),
@@ -282,6 +308,12 @@ proptest! {
             match act {
                 Act::Frame(frame) => link.handle_frame(now, frame),
                 Act::Opened(version) => link.handle_opened(now, version),
+                Act::Diverted => link.handle_diverted(),
+                Act::Served => link.handle_served(),
+                Act::Left(millis) => {
+                    let reconnect_after = Duration::from_millis(millis);
+                    link.handle_lost(now, Reason::PeerLeft { reconnect_after });
+                }
                 Act::Lost(true) => link.handle_lost(now, Reason::PeerRefused("404".to_owned())),
                 Act::Lost(false) => link.handle_lost(now, Reason::PeerLost("cut".to_owned())),
                 Act::Applied(outcome) => {

@@ -1,0 +1,694 @@
+//! The control plane's end: one machine for each connection.
+//!
+//! | state | input | next | effects, timers |
+//! |---|---|---|---|
+//! | awaiting hello | hello | judging | judge it |
+//! | awaiting hello | other message, timer hello (10 s) | closed | hang up |
+//! | judging | admission | serving | welcome; go on |
+//! | serving | new version, report, piece taken, verdict | serving | go on |
+//! | serving | refusal | serving | go on from what the node serves, with a later version than the one refused |
+//! | serving | copy wanted | serving | copy, at most one each 5 s |
+//! | serving | verdict that withholds | serving | tell once; send nothing more |
+//! | any but closed | any frame | same | silence 4 heartbeats |
+//! | any but closed | goodbye | closed | left, hang up |
+//! | any but closed | undecodable frame, close frame, lost, timer silence | closed | hang up |
+//! | any but closed | stop | closed | goodbye, hang up; nothing after |
+//!
+//! To go on is: nothing while withheld or while something is being made; a copy if one is due; else, while the window
+//! has room, the changes behind the last version sent. What is committed while the window is full is joined.
+
+use super::message::{Applied, FromCp, FromDp, Hello, MessageError, Refused};
+use super::{CHANGES_WINDOW, COPY_PAUSE, HELLO_LIMIT, Heard, LOST_BEATS, PIECES_WINDOW};
+use crate::{Frame, Moment};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
+
+/// Copies in a row that the log overtook, after which the link is given up.
+const COPIES_OVERTAKEN: u32 = 5;
+
+/// Where in a copy its maker is. The copy is fuzzy: rows are read one piece after another while they change, and what
+/// changed since the beginning is sent behind them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cursor {
+    /// At the rows, behind the one of this entity and id.
+    Rows {
+        /// Version when the copy began.
+        begun: u64,
+        /// The last row that was read; None: none yet.
+        after: Option<(String, String)>,
+    },
+    /// At the changes since then.
+    Log {
+        /// Version whose changes are sent next.
+        version: u64,
+        /// How many of them were sent already.
+        sent: usize,
+        /// The last version that is sent.
+        until: u64,
+    },
+}
+
+/// What the driver should do, in the order given.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Send the frame.
+    Send(Frame),
+    /// The node said hello: answer with [`Command::Admit`].
+    Judge(Arc<Hello>),
+    /// Make the changes behind this version: answer with [`Command::Fetched`].
+    Fetch {
+        /// The version.
+        from: u64,
+    },
+    /// Begin a copy: answer with [`Command::Begun`].
+    Begin,
+    /// Make the next piece of the copy: answer with [`Command::Copied`].
+    Copy(Cursor),
+    /// The node was heard.
+    Alive,
+    /// A version is in force at the node.
+    Applied(Applied),
+    /// The node refused something.
+    Refused(Refused),
+    /// Worth a log line.
+    Report(Report),
+    /// The node stops on purpose.
+    Left,
+    /// Send an empty close frame if the connection is open, then drop it. Nothing follows.
+    HangUp(Reason),
+}
+
+/// News for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// A copy begins.
+    Copying {
+        /// Why, in words.
+        why: String,
+    },
+    /// The node asked for a copy.
+    Diverged {
+        /// Why, in words.
+        why: String,
+    },
+    /// Changes or a piece could not be made; tried again later.
+    NotMade {
+        /// Why, in words.
+        fault: String,
+    },
+}
+
+/// Why a link ended.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// The connection broke; the driver's words.
+    #[error("connection lost: {0}")]
+    PeerLost(String),
+    /// The data plane sent a close frame.
+    #[error("the data plane closed the connection")]
+    PeerClosed,
+    /// The data plane stops on purpose.
+    #[error("the data plane says goodbye")]
+    PeerLeaves,
+    /// No hello in time.
+    #[error("no hello within {} s", HELLO_LIMIT.as_secs())]
+    PeerSlow,
+    /// The first message is no hello.
+    #[error("the first message of the data plane is no hello")]
+    PeerNoHello,
+    /// A frame that is no message.
+    #[error(transparent)]
+    PeerMessage(#[from] MessageError),
+    /// No frame for [`LOST_BEATS`] heartbeats.
+    #[error("no frame from the data plane for {} ms", .0.as_millis())]
+    PeerSilent(Duration),
+    /// The log no longer reached the beginning of a copy, several times in a row.
+    #[error("the configuration changes faster than it can be copied")]
+    Overtaken,
+    /// The control plane stops.
+    #[error("this control plane is stopping")]
+    Stopped,
+}
+
+/// Where a node begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// It holds this version of this store.
+    From(u64),
+    /// It holds the newest version under the name of another store or version.
+    Same {
+        /// The version.
+        version: u64,
+        /// Its digest.
+        digest: String,
+    },
+    /// It needs a copy.
+    Snapshot {
+        /// Why, in words.
+        why: String,
+    },
+}
+
+/// Why a configuration is withheld.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withheld {
+    /// Kong's word for it.
+    pub status: String,
+    /// In words.
+    pub words: String,
+}
+
+/// The answer to [`Effect::Fetch`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fetched {
+    /// The encoded changes and the version they lead to.
+    Changes {
+        /// The version.
+        to: u64,
+        /// [`FromCp::Changes`].
+        frame: Frame,
+    },
+    /// The log does not lead on from there, or a copy is cheaper.
+    Snapshot {
+        /// Why, in words.
+        why: String,
+    },
+    /// The store does not answer.
+    Failed(String),
+}
+
+/// The answer to [`Effect::Copy`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Copied {
+    /// An encoded piece, and where the next one begins.
+    Piece {
+        /// [`FromCp::SnapshotRows`].
+        frame: Frame,
+        /// Where the next one begins.
+        next: Cursor,
+    },
+    /// Everything was sent.
+    End {
+        /// The version of the copy.
+        version: u64,
+        /// Its digest.
+        digest: String,
+    },
+    /// The log no longer reaches the version the copy began with.
+    Overtaken,
+    /// The store does not answer.
+    Failed(String),
+}
+
+/// What is told to the machine from above.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// The answer to [`Effect::Judge`].
+    Admit {
+        /// Id of the store.
+        store_id: String,
+        /// Newest version.
+        newest: u64,
+        /// Where the node begins.
+        start: Start,
+        /// Why the configuration is withheld from it, if it is.
+        withheld: Option<Withheld>,
+    },
+    /// The node may be sent the configuration (None), or not.
+    Verdict(Option<Withheld>),
+    /// There is a new version.
+    Newest(u64),
+    /// The answer to [`Effect::Fetch`].
+    Fetched {
+        /// The version asked from.
+        from: u64,
+        /// What came of it.
+        outcome: Fetched,
+    },
+    /// The answer to [`Effect::Begin`].
+    Begun(Result<u64, String>),
+    /// The answer to [`Effect::Copy`].
+    Copied(Copied),
+    /// End the link; the node should come back after so long.
+    Stop {
+        /// Zero: at once, with its own delays.
+        reconnect_after: Duration,
+    },
+}
+
+/// What the machine is told at its making.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Time between two pings of the node.
+    pub heartbeat: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    AwaitingHello { until: Moment },
+    Judging,
+    Serving,
+    Closed,
+}
+
+/// What is being made for the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Making {
+    Nothing,
+    Changes {
+        from: u64,
+    },
+    Beginning,
+    Piece,
+    /// The copy waits for its window.
+    Waiting(Cursor),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    Hello,
+    Silence,
+    GoOn,
+}
+
+/// Something that holds between any two inputs: its name, and whether it does.
+pub type Invariant = (&'static str, fn(&CpStream) -> bool);
+
+/// Everything that holds between any two inputs.
+pub const INVARIANTS: &[Invariant] = &[
+    ("a timer runs until the link is closed", |link| link.next_timeout().is_some() != link.is_closed()),
+    ("the windows are kept", |link| link.unanswered.len() <= CHANGES_WINDOW + 2 && link.untaken <= PIECES_WINDOW),
+    ("nothing is made for a node that is not served", |link| {
+        link.state == State::Serving || link.making == Making::Nothing
+    }),
+    ("a node that can be sent something is", |link| !link.is_stuck()),
+];
+
+/// The control plane's end of a link; see the module for its table.
+#[derive(Debug)]
+pub struct CpStream {
+    settings: Settings,
+    state: State,
+    heard: Heard,
+    newest: u64,
+    /// Version the node has once everything sent has arrived; None: it needs a copy.
+    sent: Option<u64>,
+    /// Versions sent and not answered.
+    unanswered: VecDeque<u64>,
+    /// Why a copy is due.
+    copy_due: Option<String>,
+    /// No copy begins before.
+    copy_at: Moment,
+    /// Pieces of the copy sent and not taken.
+    untaken: usize,
+    overtaken: u32,
+    making: Making,
+    /// What is being made is of no use any more.
+    stale: bool,
+    /// Versions up to this one were refused.
+    refused: Option<u64>,
+    /// Nothing is sent before.
+    wait_until: Option<Moment>,
+    withheld: Option<Withheld>,
+    effects: VecDeque<Effect>,
+}
+
+impl CpStream {
+    /// A machine for a connection that was upgraded just `now`.
+    pub fn new(now: Moment, settings: Settings) -> Self {
+        Self {
+            settings,
+            state: State::AwaitingHello { until: now + HELLO_LIMIT },
+            heard: Heard { at: now, heartbeat: settings.heartbeat },
+            newest: 0,
+            sent: None,
+            unanswered: VecDeque::new(),
+            copy_due: None,
+            copy_at: now,
+            untaken: 0,
+            overtaken: 0,
+            making: Making::Nothing,
+            stale: false,
+            refused: None,
+            wait_until: None,
+            withheld: None,
+            effects: VecDeque::new(),
+        }
+    }
+
+    /// A frame came.
+    pub fn handle_frame(&mut self, now: Moment, frame: &Frame) {
+        if self.is_closed() {
+            return;
+        }
+        self.heard.at = now;
+        match frame {
+            Frame::Close => return self.hang_up(Reason::PeerClosed),
+            Frame::Ping(payload) => self.effects.push_back(Effect::Send(Frame::Pong(payload.clone()))),
+            Frame::Pong(_) => {}
+            Frame::Binary(_) | Frame::Text(_) => match FromDp::decode(frame) {
+                Ok(message) => self.take(now, message),
+                Err(error) => return self.hang_up(error.into()),
+            },
+        }
+        if self.state == State::Serving {
+            self.effects.push_back(Effect::Alive);
+        }
+    }
+
+    /// The connection broke.
+    pub fn handle_lost(&mut self, words: String) {
+        self.hang_up(Reason::PeerLost(words));
+    }
+
+    /// The moment of [`CpStream::next_timeout`] has come; harmless when it has not.
+    pub fn handle_timeout(&mut self, now: Moment) {
+        let Some((_, timer)) = self.next_timer().filter(|(at, _)| *at <= now) else { return };
+        match timer {
+            Timer::Hello => self.hang_up(Reason::PeerSlow),
+            Timer::Silence => self.hang_up(Reason::PeerSilent(self.heard.heartbeat * LOST_BEATS)),
+            Timer::GoOn => self.go_on(now),
+        }
+    }
+
+    /// The control plane wants something.
+    pub fn handle_command(&mut self, now: Moment, command: Command) {
+        if self.is_closed() {
+            return;
+        }
+        match command {
+            Command::Admit { store_id, newest, start, withheld } => self.admit(now, store_id, newest, start, withheld),
+            Command::Verdict(verdict) => self.judge(now, verdict),
+            Command::Newest(version) => {
+                self.newest = self.newest.max(version);
+                self.go_on(now);
+            }
+            Command::Fetched { from, outcome } => self.take_changes(now, from, outcome),
+            Command::Begun(outcome) => self.take_beginning(now, outcome),
+            Command::Copied(outcome) => self.take_piece(now, outcome),
+            Command::Stop { reconnect_after } => {
+                let reconnect_after_ms = u64::try_from(reconnect_after.as_millis()).unwrap_or(u64::MAX);
+                self.say(&FromCp::Goodbye { reconnect_after_ms });
+                self.hang_up(Reason::Stopped);
+            }
+        }
+    }
+
+    /// The next thing to do; None when all is done until the next input.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// When [`CpStream::handle_timeout`] is due; None once closed.
+    pub fn next_timeout(&self) -> Option<Moment> {
+        self.next_timer().map(|(at, _)| at)
+    }
+
+    /// Whether the link has ended.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// The name of an invariant that does not hold; None is the only right answer.
+    pub fn broken_invariant(&self) -> Option<&'static str> {
+        INVARIANTS.iter().find(|(_, holds)| !holds(self)).map(|(name, _)| *name)
+    }
+
+    fn next_timer(&self) -> Option<(Moment, Timer)> {
+        let silence = (self.heard.lost_at(), Timer::Silence);
+        match self.state {
+            State::AwaitingHello { until } => Some((until, Timer::Hello)),
+            State::Judging => Some(silence),
+            State::Serving => {
+                let go_on = self.resumes_at().map(|at| (at, Timer::GoOn));
+                Some(go_on.map_or(silence, |go_on| go_on.min(silence)))
+            }
+            State::Closed => None,
+        }
+    }
+
+    /// When something that waits may be sent; None: nothing waits for a moment.
+    fn resumes_at(&self) -> Option<Moment> {
+        if self.withheld.is_some() || self.making != Making::Nothing || !self.has_something() {
+            return None;
+        }
+        let copy = self.copy_due.as_ref().map(|_| self.copy_at);
+        self.wait_until.max(copy)
+    }
+
+    /// There is something the node should be sent.
+    fn has_something(&self) -> bool {
+        let newer = self.refused.is_none_or(|refused| self.newest > refused) || self.wait_until.is_some();
+        let behind = self.copy_due.is_some() || self.sent.is_some_and(|sent| sent < self.newest);
+        newer && behind
+    }
+
+    /// Something could be sent and nothing is going to happen by which it would be.
+    fn is_stuck(&self) -> bool {
+        self.state == State::Serving
+            && self.withheld.is_none()
+            && self.making == Making::Nothing
+            && self.has_something()
+            && self.resumes_at().is_none()
+            && self.unanswered.is_empty()
+    }
+
+    fn say(&mut self, message: &FromCp) {
+        self.effects.push_back(Effect::Send(message.encode()));
+    }
+
+    fn take(&mut self, now: Moment, message: FromDp) {
+        match (self.state, message) {
+            (_, FromDp::Goodbye) => {
+                self.effects.push_back(Effect::Left);
+                self.hang_up(Reason::PeerLeaves);
+            }
+            (State::AwaitingHello { .. }, FromDp::Hello(hello)) => {
+                self.state = State::Judging;
+                self.effects.push_back(Effect::Judge(Arc::from(hello)));
+            }
+            (State::AwaitingHello { .. }, _) => self.hang_up(Reason::PeerNoHello),
+            (State::Serving, FromDp::Report(applied)) => {
+                while self.unanswered.front().is_some_and(|version| *version <= applied.version) {
+                    self.unanswered.pop_front();
+                }
+                // A refusal is of the past once something later is in force.
+                self.refused = self.refused.filter(|refused| applied.version < *refused);
+                self.overtaken = 0;
+                self.effects.push_back(Effect::Applied(applied));
+                self.go_on(now);
+            }
+            (State::Serving, FromDp::Refused(refused)) => self.take_refusal(now, refused),
+            (State::Serving, FromDp::WantSnapshot { why }) => {
+                self.effects.push_back(Effect::Report(Report::Diverged { why: why.clone() }));
+                self.unanswered.clear();
+                self.refused = None;
+                self.need_copy(format!("asked for: {why}"));
+                self.go_on(now);
+            }
+            (State::Serving, FromDp::Taken { pieces }) => {
+                self.untaken = self.untaken.saturating_sub(usize::try_from(pieces).unwrap_or(usize::MAX));
+                self.copy_on();
+            }
+            // Said before it was asked, or of a later generation.
+            (State::Serving | State::Judging, FromDp::Hello(_) | FromDp::Unknown(_))
+            | (
+                State::Judging,
+                FromDp::Report(_) | FromDp::Refused(_) | FromDp::WantSnapshot { .. } | FromDp::Taken { .. },
+            )
+            | (State::Closed, _) => {}
+        }
+    }
+
+    fn admit(&mut self, now: Moment, store_id: String, newest: u64, start: Start, withheld: Option<Withheld>) {
+        if self.state != State::Judging {
+            return;
+        }
+        self.state = State::Serving;
+        self.newest = newest;
+        let heartbeat_ms = u64::try_from(self.settings.heartbeat.as_millis()).unwrap_or(u64::MAX);
+        self.say(&FromCp::Welcome { store_id, version: newest, heartbeat_ms });
+        match start {
+            Start::From(version) => self.sent = Some(version),
+            Start::Same { version, digest } => {
+                self.sent = Some(version);
+                self.unanswered.push_back(version);
+                self.say(&FromCp::Same { version, digest });
+            }
+            Start::Snapshot { why } => self.need_copy(why),
+        }
+        self.judge(now, withheld);
+    }
+
+    fn judge(&mut self, now: Moment, verdict: Option<Withheld>) {
+        if self.state != State::Serving {
+            return;
+        }
+        if let Some(Withheld { status, words }) = verdict.clone().filter(|_| verdict != self.withheld) {
+            self.say(&FromCp::Withheld { status, words });
+            // A copy cut short is worth nothing.
+            if matches!(self.making, Making::Beginning | Making::Piece | Making::Waiting(_)) {
+                self.need_copy("the one before was cut short".to_owned());
+            }
+        }
+        self.withheld = verdict;
+        self.go_on(now);
+    }
+
+    /// From now on nothing but a copy is of use.
+    fn need_copy(&mut self, why: String) {
+        self.copy_due = Some(why);
+        self.sent = None;
+        self.give_up_making();
+    }
+
+    /// The answer that is under way will be dropped.
+    fn give_up_making(&mut self) {
+        match self.making {
+            Making::Nothing => {}
+            Making::Waiting(_) => self.making = Making::Nothing,
+            Making::Changes { .. } | Making::Beginning | Making::Piece => self.stale = true,
+        }
+    }
+
+    /// See the module.
+    fn go_on(&mut self, now: Moment) {
+        let waits = self.resumes_at().is_some_and(|at| now < at);
+        let idle = self.state == State::Serving && self.withheld.is_none() && self.making == Making::Nothing;
+        if !idle || waits || !self.has_something() {
+            return;
+        }
+        self.wait_until = None;
+        if let Some(why) = self.copy_due.clone() {
+            self.copy_at = now + COPY_PAUSE;
+            self.untaken = 0;
+            self.unanswered.clear();
+            self.making = Making::Beginning;
+            self.effects.push_back(Effect::Report(Report::Copying { why }));
+            self.effects.push_back(Effect::Begin);
+        } else if let Some(from) = self.sent
+            && self.unanswered.len() < CHANGES_WINDOW
+        {
+            self.making = Making::Changes { from };
+            self.effects.push_back(Effect::Fetch { from });
+        }
+    }
+
+    /// The answer that came was the one waited for, and is of use.
+    fn made(&mut self, now: Moment) -> bool {
+        self.making = Making::Nothing;
+        let stale = std::mem::take(&mut self.stale);
+        if stale || self.withheld.is_some() {
+            self.go_on(now);
+        }
+        !stale && self.withheld.is_none()
+    }
+
+    fn fail(&mut self, now: Moment, fault: String) {
+        self.effects.push_back(Effect::Report(Report::NotMade { fault }));
+        self.wait_until = Some(now + COPY_PAUSE);
+    }
+
+    fn take_changes(&mut self, now: Moment, from: u64, outcome: Fetched) {
+        if self.making != (Making::Changes { from }) || !self.made(now) {
+            return;
+        }
+        match outcome {
+            Fetched::Changes { to, frame } => {
+                self.sent = Some(to);
+                self.newest = self.newest.max(to);
+                self.unanswered.push_back(to);
+                self.effects.push_back(Effect::Send(frame));
+            }
+            Fetched::Snapshot { why } => self.need_copy(why),
+            Fetched::Failed(fault) => self.fail(now, fault),
+        }
+        self.go_on(now);
+    }
+
+    fn take_beginning(&mut self, now: Moment, outcome: Result<u64, String>) {
+        if self.making != Making::Beginning || !self.made(now) {
+            return;
+        }
+        match outcome {
+            Ok(begun) => {
+                let why = self.copy_due.take().unwrap_or_default();
+                self.newest = self.newest.max(begun);
+                self.say(&FromCp::SnapshotBegin { version: begun, why });
+                self.making = Making::Waiting(Cursor::Rows { begun, after: None });
+                self.copy_on();
+            }
+            Err(fault) => {
+                self.fail(now, fault);
+                self.go_on(now);
+            }
+        }
+    }
+
+    /// Asks for the next piece if the window has room.
+    fn copy_on(&mut self) {
+        if self.untaken < PIECES_WINDOW
+            && let Making::Waiting(cursor) = &self.making
+        {
+            let cursor = cursor.clone();
+            self.making = Making::Piece;
+            self.effects.push_back(Effect::Copy(cursor));
+        }
+    }
+
+    fn take_piece(&mut self, now: Moment, outcome: Copied) {
+        if self.making != Making::Piece || !self.made(now) {
+            return;
+        }
+        match outcome {
+            Copied::Piece { frame, next } => {
+                self.untaken += 1;
+                self.effects.push_back(Effect::Send(frame));
+                self.making = Making::Waiting(next);
+                return self.copy_on();
+            }
+            Copied::End { version, digest } => {
+                self.sent = Some(version);
+                self.newest = self.newest.max(version);
+                self.unanswered.push_back(version);
+                self.say(&FromCp::SnapshotEnd { version, digest });
+            }
+            Copied::Overtaken => {
+                self.overtaken += 1;
+                if self.overtaken > COPIES_OVERTAKEN {
+                    return self.hang_up(Reason::Overtaken);
+                }
+                self.need_copy("the log was cut behind the beginning of the one before".to_owned());
+            }
+            Copied::Failed(fault) => {
+                self.need_copy("the one before could not be made".to_owned());
+                self.fail(now, fault);
+            }
+        }
+        self.go_on(now);
+    }
+
+    fn take_refusal(&mut self, now: Moment, refused: Refused) {
+        self.unanswered.clear();
+        self.untaken = 0;
+        self.give_up_making();
+        self.sent = refused.serving.filter(|serving| *serving <= self.newest);
+        self.copy_due = self.sent.is_none().then(|| "the one before was refused".to_owned());
+        self.refused = Some(refused.version);
+        self.wait_until = refused.retry_after_ms.map(|millis| now + Duration::from_millis(millis));
+        self.effects.push_back(Effect::Refused(refused));
+        self.go_on(now);
+    }
+
+    fn hang_up(&mut self, reason: Reason) {
+        if !self.is_closed() {
+            self.state = State::Closed;
+            self.making = Making::Nothing;
+            self.effects.push_back(Effect::HangUp(reason));
+        }
+    }
+}
