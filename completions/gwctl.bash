@@ -49,6 +49,9 @@ _gwctl() {
             gwctl,exit-codes)
                 cmd="gwctl__subcmd__exit__subcmd__codes"
                 ;;
+            gwctl,explain)
+                cmd="gwctl__subcmd__explain"
+                ;;
             gwctl,get)
                 cmd="gwctl__subcmd__get"
                 ;;
@@ -172,6 +175,9 @@ _gwctl() {
             gwctl__subcmd__help,exit-codes)
                 cmd="gwctl__subcmd__help__subcmd__exit__subcmd__codes"
                 ;;
+            gwctl__subcmd__help,explain)
+                cmd="gwctl__subcmd__help__subcmd__explain"
+                ;;
             gwctl__subcmd__help,get)
                 cmd="gwctl__subcmd__help__subcmd__get"
                 ;;
@@ -227,7 +233,7 @@ _gwctl() {
 
     case "${cmd}" in
         gwctl)
-            opts="-h -V --help --version quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help"
+            opts="-h -V --help --version quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get explain top config completions man version exit-codes help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -958,6 +964,84 @@ _gwctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        gwctl__subcmd__explain)
+            opts="-H -f -o -h --host --header --sni --source --file --flavor --expect --all --output --color --ascii --addr --token-file --cacert --insecure --timeout --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --header)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -H)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sni)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --source)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -f)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --flavor)
+                    COMPREPLY=($(compgen -W "traditional_compatible traditional expressions" -- "${cur}"))
+                    return 0
+                    ;;
+                --expect)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         gwctl__subcmd__get)
             opts="-o -h --of --tag --output --addr --token-file --cacert --insecure --timeout --help services routes consumers plugins upstreams targets certificates ca-certificates snis vaults keys key-sets filter-chains acls basic-auths hmac-auths jwts key-auths oauth2 oauth2-tokens sessions acme-storage tags"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1005,7 +1089,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__help)
-            opts="quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get top config completions man version exit-codes help"
+            opts="quickstart demo-upstream start cp dp certs apply diff history rollback validate dump convert get explain top config completions man version exit-codes help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1243,6 +1327,20 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__help__subcmd__exit__subcmd__codes)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gwctl__subcmd__help__subcmd__explain)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

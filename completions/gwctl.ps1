@@ -39,6 +39,7 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('dump', 'dump', [CompletionResultType]::ParameterValue, 'Write what is configured as a declarative file')
             [CompletionResult]::new('convert', 'convert', [CompletionResultType]::ParameterValue, 'Turn files of Kong and of decK into each other')
             [CompletionResult]::new('get', 'get', [CompletionResultType]::ParameterValue, 'List or show what is configured')
+            [CompletionResult]::new('explain', 'explain', [CompletionResultType]::ParameterValue, 'Tell which route answers a request, and why the others do not')
             [CompletionResult]::new('top', 'top', [CompletionResultType]::ParameterValue, 'Watch the fleet in the terminal')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Settings of a node')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
@@ -327,6 +328,30 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
+        'gwctl;explain' {
+            [CompletionResult]::new('--host', '--host', [CompletionResultType]::ParameterName, 'Host of the request, with its port if it has one; that of the URL when not given')
+            [CompletionResult]::new('-H', '-H ', [CompletionResultType]::ParameterName, 'Header of the request, may be repeated')
+            [CompletionResult]::new('--header', '--header', [CompletionResultType]::ParameterName, 'Header of the request, may be repeated')
+            [CompletionResult]::new('--sni', '--sni', [CompletionResultType]::ParameterName, 'Server name of the TLS handshake; the host of an https URL when not given')
+            [CompletionResult]::new('--source', '--source', [CompletionResultType]::ParameterName, 'Address of the client, for routes by expression')
+            [CompletionResult]::new('-f', '-f', [CompletionResultType]::ParameterName, 'Declarative file, folder of such files, or - for stdin; may be repeated. The Admin API is asked when not given')
+            [CompletionResult]::new('--file', '--file', [CompletionResultType]::ParameterName, 'Declarative file, folder of such files, or - for stdin; may be repeated. The Admin API is asked when not given')
+            [CompletionResult]::new('--flavor', '--flavor', [CompletionResultType]::ParameterName, 'How the routes of files are read (router_flavor); a control plane tells its own')
+            [CompletionResult]::new('--expect', '--expect', [CompletionResultType]::ParameterName, 'Name or id of the route that must answer; exit code 6 when it does not')
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colours')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
+            [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
+            [CompletionResult]::new('--all', '--all', [CompletionResultType]::ParameterName, 'Show every route, however many there are')
+            [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
+            [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Trust any certificate of https')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
         'gwctl;top' {
             [CompletionResult]::new('--interval', '--interval', [CompletionResultType]::ParameterName, 'Time between two looks')
             [CompletionResult]::new('--note', '--note', [CompletionResultType]::ParameterName, 'A line above the keys, for whoever starts it as a child')
@@ -413,6 +438,7 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('dump', 'dump', [CompletionResultType]::ParameterValue, 'Write what is configured as a declarative file')
             [CompletionResult]::new('convert', 'convert', [CompletionResultType]::ParameterValue, 'Turn files of Kong and of decK into each other')
             [CompletionResult]::new('get', 'get', [CompletionResultType]::ParameterValue, 'List or show what is configured')
+            [CompletionResult]::new('explain', 'explain', [CompletionResultType]::ParameterValue, 'Tell which route answers a request, and why the others do not')
             [CompletionResult]::new('top', 'top', [CompletionResultType]::ParameterValue, 'Watch the fleet in the terminal')
             [CompletionResult]::new('config', 'config', [CompletionResultType]::ParameterValue, 'Settings of a node')
             [CompletionResult]::new('completions', 'completions', [CompletionResultType]::ParameterValue, 'Print the completion script of a shell')
@@ -482,6 +508,9 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             break
         }
         'gwctl;help;get' {
+            break
+        }
+        'gwctl;help;explain' {
             break
         }
         'gwctl;help;top' {

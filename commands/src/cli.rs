@@ -3,6 +3,7 @@
 use crate::client::args::{
     ApplyArgs, CertsCommand, ConvertArgs, DiffArgs, DumpArgs, FleetListArgs, GetArgs, TopArgs, ValidateArgs,
 };
+use crate::client::explain::ExplainArgs;
 use crate::client::history::HistoryArgs;
 use crate::client::rollback::RollbackArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -36,7 +37,8 @@ Every command ends with one of these codes:
     4  token missing or not allowed
     5  refused by a guard: nobody confirmed, or somebody else changed the
        configuration meanwhile; nothing was changed
-    6  a check failed: certs show, for a certificate that has expired
+    6  a check failed: an expired certificate (certs show), another route
+       than expected (explain --expect)
    64  wrong usage: a flag, a name or a value that is none
    69  the Admin API could not be reached, or did not answer in time
   130  interrupted: Ctrl-C";
@@ -83,6 +85,8 @@ pub enum Command {
     Convert(ConvertArgs),
     /// List or show what is configured.
     Get(GetArgs),
+    /// Tell which route answers a request, and why the others do not.
+    Explain(ExplainArgs),
     /// Watch the fleet in the terminal.
     Top(TopArgs),
     /// Settings of a node.

@@ -49,6 +49,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Dump(args) => client::dump(&args),
         Command::Convert(args) => client::convert(&args),
         Command::Get(args) => client::get(&args),
+        Command::Explain(args) => client::explain(&args),
         Command::Top(args) => client::top(&args),
         Command::Config(cli::ConfigCommand::Show(args)) => config::show(&args),
         Command::Completions(args) => generate::completions(&args),

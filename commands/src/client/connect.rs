@@ -76,6 +76,8 @@ pub fn failure(error: &ClientError) -> Failure {
 /// What the node says of itself, as far as it matters here.
 pub struct Node {
     pub registry: Registry,
+    /// Its `router_flavor`.
+    pub flavor: String,
     /// `postgres`, `lmdb`, `off` ...
     pub database: String,
 }
@@ -85,7 +87,8 @@ pub async fn node(client: &Client) -> Result<Node, Failure> {
     let root = client.node().await.map_err(|error| failure(&error))?;
     let setting = |name: &str| root.get("configuration").and_then(|all| all.get(name)).and_then(Value::as_str);
     let flavor = setting("router_flavor").unwrap_or("traditional_compatible");
-    Ok(Node { registry: registry(flavor), database: setting("database").unwrap_or("postgres").to_owned() })
+    let flavor = flavor.to_owned();
+    Ok(Node { registry: registry(&flavor), flavor, database: setting("database").unwrap_or("postgres").to_owned() })
 }
 
 /// All bundled schemas for a router flavor.

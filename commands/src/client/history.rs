@@ -8,7 +8,7 @@ use super::plans::painted;
 use super::table::table;
 use super::{args::LookArgs, clock};
 use crate::cli::Output;
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use clap::Args;
 use gwctl_admin_client::{Client, HistoryRow, RecordDelta};
 use gwctl_declarative::{Plan, Recorded, recorded};
@@ -134,7 +134,7 @@ fn summary(row: &HistoryRow) -> String {
 
 async fn one(client: &Client, args: &HistoryArgs, version: u64) -> Result<String, Failure> {
     if version == 0 {
-        return Err(Failure::new("version 0 is the empty configuration before the first change"));
+        return Err(Failure::new("version 0 is the empty configuration before the first change").code(USAGE));
     }
     let found = client.version_deltas(version).await.map_err(|error| failure(&error))?;
     let found = found.ok_or_else(|| no_history(client))?;

@@ -7,6 +7,7 @@ mod clock;
 mod connect;
 mod current;
 mod document;
+pub mod explain;
 mod files;
 mod fleet;
 mod get;
@@ -25,6 +26,7 @@ mod top;
 
 pub use apply::{apply, diff};
 pub use certs::{init, show};
+pub use explain::explain;
 pub use files::{convert, dump, validate};
 pub use fleet::list as fleet_list;
 pub use get::get;

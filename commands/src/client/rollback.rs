@@ -102,6 +102,7 @@ fn refused(error: &ClientError) -> Failure {
                 .hint("run it again: the plan is made anew from what is there now")
                 .code(GUARD)
         }
+        Some(409) => failure(error).code(GUARD),
         Some(404 | 410) => failure(error).hint("`gwctl history` lists the versions one can go back to"),
         _ => failure(error),
     }
