@@ -122,3 +122,26 @@ fn consumers_and_their_keys_reach_the_data_planes() {
     assert_eq!(delete(admin, "/consumers/alice").status, 204);
     wait_until("the key to be gone", || with_key("alices-key") == 401);
 }
+
+#[test]
+fn both_roles_tell_their_figures_to_prometheus() {
+    let fleet = Fleet::start(1);
+    fleet.route("/counted");
+    fleet.serves("/counted", 200);
+    let served = get(fleet.dps[0].status(), "/metrics");
+    assert_eq!(served.header("content-type"), Some("text/plain; charset=UTF-8"));
+    let counted = |code: &str| {
+        let line = served
+            .body
+            .lines()
+            .find(|line| line.starts_with("kong_http_requests_total{") && line.contains(&format!(r#"code="{code}""#)));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+    };
+    assert_eq!(counted("200"), Some(1), "{}", served.body);
+    assert!(served.body.contains(r#"kong_http_requests_total{service="echo",route=""#), "{}", served.body);
+    assert!(served.body.contains("gwctl_request_seconds{quantile=\"0.99\"} "), "{}", served.body);
+    let known = get(fleet.cp.admin(), "/metrics").body;
+    for name in ["kong_datastore_reachable 1", "kong_data_plane_last_seen{node_id=", "gwctl_data_plane_connected{"] {
+        assert!(known.contains(name), "{name} is missing in:\n{known}");
+    }
+}

@@ -1,9 +1,11 @@
 //! What the process answers for the Admin API: counters, readiness, log level.
 
+use super::identity::NodeIdentity;
 use super::logging::Logging;
 use gwctl_admin_api::{MarkRefusal, StatusFacts};
 use gwctl_control_plane::Process;
 use gwctl_entities::Value;
+use gwctl_lifecycle::Family;
 use gwctl_proxy::{SnapshotHandle, Stats};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +15,7 @@ use std::time::Duration;
 /// [`Process`] of a node.
 pub(crate) struct NodeProcess {
     logging: Arc<Logging>,
+    identity: NodeIdentity,
     /// Counters of the proxy, once it runs.
     pub(crate) stats: OnceLock<Arc<Stats>>,
     /// What the proxy serves by, once it runs.
@@ -24,9 +27,10 @@ pub(crate) struct NodeProcess {
 
 impl NodeProcess {
     /// Must be called on the runtime.
-    pub(crate) fn new(logging: Arc<Logging>) -> Self {
+    pub(crate) fn new(logging: Arc<Logging>, identity: NodeIdentity) -> Self {
         Self {
             logging,
+            identity,
             stats: OnceLock::new(),
             snapshots: OnceLock::new(),
             level_change: Arc::default(),
@@ -49,7 +53,37 @@ pub(crate) fn facts_of(stats: Option<&Stats>) -> StatusFacts {
     }
 }
 
+/// Figures of a process, under the names of Kong's plugin where it has one.
+pub(crate) fn metrics_of(stats: Option<&Stats>, identity: &NodeIdentity) -> String {
+    let mut text = String::new();
+    let node = ("node_id", &*identity.id);
+    let info = [node, ("hostname", &*identity.hostname), ("version", env!("CARGO_PKG_VERSION"))];
+    Family::gauge(&mut text, "kong_node_info", "What this node is.", &info, 1);
+    let Some(stats) = stats else { return text };
+    let now = stats.now();
+    let connections = [
+        ("accepted", now.connections_accepted),
+        ("handled", now.connections_handled),
+        ("active", now.connections_active),
+        ("writing", now.requests_in_flight),
+        ("waiting", now.connections_active.saturating_sub(now.requests_in_flight)),
+    ];
+    let mut family = Family::begin(&mut text, "kong_nginx_connections_total", "gauge", "Client connections by state.");
+    for (state, count) in connections {
+        family.line("", &[node, ("subsystem", "http"), ("state", state)], count);
+    }
+    let help = "Requests begun.";
+    let labels = [node, ("subsystem", "http")];
+    Family::begin(&mut text, "kong_nginx_requests_total", "counter", help).line("", &labels, now.total_requests);
+    stats.metrics().write(&mut text);
+    text
+}
+
 impl Process for NodeProcess {
+    fn metrics(&self) -> String {
+        metrics_of(self.stats.get().map(|stats| &**stats), &self.identity)
+    }
+
     fn status(&self) -> StatusFacts {
         facts_of(self.stats.get().map(|stats| &**stats))
     }

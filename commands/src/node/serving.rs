@@ -1,7 +1,7 @@
 //! The serving part of a node: proxy listeners and workers; and the data plane role.
 
 use super::listeners::{facts, identities, kind, open};
-use super::process::facts_of;
+use super::process::{facts_of, metrics_of};
 use super::{Node, Running};
 use crate::failure::Failure;
 use gwctl_admin_api::Face;
@@ -38,7 +38,9 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
             .map_err(failed)?;
     let proxy = start_proxy(&node, data_plane.gateway().handle().clone())?;
     let stats = proxy.stats().clone();
-    let backend = data_plane.status(facts(&node), move || facts_of(Some(&stats)));
+    let (counters, identity) = (stats.clone(), node.identity.clone());
+    let backend =
+        data_plane.status(facts(&node), move || facts_of(Some(&counters)), move || metrics_of(Some(&stats), &identity));
     open(&node, Face::Status, &backend, &node.shutdown, tasks)?;
     tasks.add(data_plane.join(&options, &node.shutdown).map_err(failed)?);
     Ok(Running::new(Some(proxy)))

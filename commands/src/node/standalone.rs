@@ -48,7 +48,7 @@ pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Fa
         _ => None,
     };
     make_first_token(&node, &*store)?;
-    let process = Arc::new(NodeProcess::new(node.logging.clone()));
+    let process = Arc::new(NodeProcess::new(node.logging.clone(), node.identity.clone()));
     let backend: Arc<dyn Backend> =
         Arc::new(StoreBackend::new(store.clone(), facts(&node), process.clone(), fleet, declarative));
     load_file(&node, &*backend)?;

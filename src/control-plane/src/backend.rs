@@ -20,6 +20,8 @@ pub trait Process: Send + Sync + 'static {
     fn status(&self) -> StatusFacts;
     /// Whether everything beside the store is ready; the reason when not.
     fn readiness(&self) -> Result<(), String>;
+    /// Figures of the process, for Prometheus.
+    fn metrics(&self) -> String;
     /// Level in force, in Kong's words.
     fn log_level(&self) -> String;
     /// Sets the level for so many seconds (0: for good).
@@ -162,6 +164,13 @@ impl Backend for StoreBackend {
             None => self.store.read().map(drop).map_err(|error| format!("the store does not answer: {error}"))?,
         }
         self.process.readiness()
+    }
+
+    fn metrics(&self) -> Option<String> {
+        let mut text = self.process.metrics();
+        let fleet = self.fleet.as_ref().map(|fleet| fleet.fleet(self.store.version()));
+        crate::metrics::write(&mut text, &*self.store, fleet.as_ref());
+        Some(text)
     }
 
     fn drain(&self) {

@@ -11,6 +11,7 @@ pub mod declarative;
 mod first_token;
 pub mod fleet;
 mod listener;
+mod metrics;
 mod payload;
 mod session;
 mod start;

@@ -89,9 +89,16 @@ impl DataPlane {
         &self,
         facts: NodeFacts,
         counters: impl Fn() -> StatusFacts + Send + Sync + 'static,
+        metrics: impl Fn() -> String + Send + Sync + 'static,
     ) -> Arc<dyn Backend> {
         let configured = self.configured.clone();
-        Arc::new(StatusBackend { configured, facts, counters: Arc::new(counters), draining: AtomicBool::new(false) })
+        Arc::new(StatusBackend {
+            configured,
+            facts,
+            counters: Arc::new(counters),
+            metrics: Arc::new(metrics),
+            draining: AtomicBool::new(false),
+        })
     }
 
     /// Joins the control plane and stays with it.

@@ -13,6 +13,8 @@ pub(crate) struct StatusBackend {
     pub(crate) configured: Arc<Configured>,
     pub(crate) facts: NodeFacts,
     pub(crate) counters: Arc<dyn Fn() -> StatusFacts + Send + Sync>,
+    /// Figures of the process, for Prometheus.
+    pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub(crate) draining: AtomicBool,
 }
 
@@ -72,6 +74,10 @@ impl Backend for StatusBackend {
 
     fn balancer_health(&self, upstream_id: &str) -> Option<Value> {
         self.configured.gateway.handle().load().balancer_health(upstream_id)
+    }
+
+    fn metrics(&self) -> Option<String> {
+        Some((self.metrics)())
     }
 
     fn drain(&self) {

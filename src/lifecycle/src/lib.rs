@@ -1,4 +1,4 @@
-//! Named tasks, shutdown phases, clock and back-off.
+//! Named tasks, shutdown phases, clock and back-off; figures of the process as text.
 //!
 //! A node stops in three steps ([`Phase`]): it stops accepting, it lets what is in flight end, it stops the rest.
 //! Tasks are started with [`spawn`] only, so that each has a name for the log and a phase in which it ends.
@@ -8,10 +8,12 @@
 
 mod backoff;
 mod clock;
+mod figures;
 mod shutdown;
 mod task;
 
 pub use backoff::Backoff;
 pub use clock::{Clock, SystemClock, TestClock};
+pub use figures::Family;
 pub use shutdown::{Phase, Shutdown};
 pub use task::{Task, TaskError, TaskSet, spawn, spawn_local};

@@ -255,4 +255,4 @@ impl Writer {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -107,6 +107,7 @@ impl Drop for Flight {
         context.times.ended = Some(context.times.started.elapsed());
         context.request_size += self.read.get();
         self.run.log(context);
+        self.worker.recorder.count(context);
         if let Some(log) = &self.worker.access_log {
             log.add(context);
         }

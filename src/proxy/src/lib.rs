@@ -6,7 +6,7 @@
 //!
 //! - [`tables`], [`snapshot`]: the configuration as rows, and as the request path reads it.
 //! - `arrival`, `phases`, `flight`, `body`: one request, from its head to the last byte of its response.
-//! - [`access_log`]: a line for each request.
+//! - [`access_log`], [`metrics`], [`stats`]: what is told of requests.
 //! - `forward`, `respond`: headers towards the upstream and towards the client.
 //! - `upstream`: names, connections, attempts. Only its `connection`, and `server` for the clients' side, drive the
 //!   HTTP library; the rest sees heads and bodies.
@@ -23,6 +23,7 @@ mod flight;
 mod forward;
 mod health;
 mod listen;
+pub mod metrics;
 pub mod options;
 mod patience;
 mod phases;
@@ -38,6 +39,7 @@ mod worker;
 
 pub use access_log::{AccessFormat, AccessLogOptions, AccessTarget};
 pub use health::MarkRefusal;
+pub use metrics::Metrics;
 pub use options::{AddedHeaders, Listener, Network, ProxyOptions};
 pub use proxy::{Proxy, ProxyError};
 pub use snapshot::{Snapshot, SnapshotHandle, SnapshotOptions};

@@ -1,5 +1,6 @@
 //! Counters of connections and requests, as the status answers show them.
 
+use crate::metrics::Metrics;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Shared by all workers.
@@ -10,6 +11,7 @@ pub struct Stats {
     active: AtomicU64,
     requests: AtomicU64,
     in_flight: AtomicU64,
+    metrics: Metrics,
 }
 
 /// The counters at one moment.
@@ -38,6 +40,11 @@ impl Stats {
             total_requests: read(&self.requests),
             requests_in_flight: read(&self.in_flight),
         }
+    }
+
+    /// Figures of requests.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     pub(crate) fn accepted(&self) {

@@ -3,6 +3,7 @@
 use crate::access_log::{Collector, FLUSH_INTERVAL};
 use crate::arrival::Ids;
 use crate::listen::Bound;
+use crate::metrics::Recorder;
 use crate::options::ProxyOptions;
 use crate::server::Entrance;
 use crate::snapshot::SnapshotHandle;
@@ -27,6 +28,7 @@ pub(crate) struct Worker {
     pub(crate) tls: TlsSettings,
     pub(crate) ids: Ids,
     pub(crate) access_log: Option<Collector>,
+    pub(crate) recorder: Recorder,
 }
 
 /// Set once the node stops: no new connections, open ones end after their request.
@@ -46,7 +48,8 @@ impl Worker {
             options.upstream_keepalive_idle_timeout,
         );
         let resolver = Resolver::new(options.dns_ttl);
-        Worker { options, snapshots, stats, pool, resolver, tls, ids: Ids::new(), access_log }
+        let recorder = stats.metrics().recorder();
+        Worker { options, snapshots, stats, pool, resolver, tls, ids: Ids::new(), access_log, recorder }
     }
 
     /// Serves until told to stop and the connections have ended or the deadline has passed.

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 
-fn answered(status: u16) -> Context {
+pub(crate) fn answered(status: u16) -> Context {
     let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let client = Client { peer: ip, peer_port: 40000, ip, port: 40000, trusted: false, server_name: None };
     let request = Request {
