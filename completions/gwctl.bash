@@ -124,6 +124,9 @@ _gwctl() {
             gwctl__subcmd__cp__subcmd__help,start)
                 cmd="gwctl__subcmd__cp__subcmd__help__subcmd__start"
                 ;;
+            gwctl__subcmd__dp,describe)
+                cmd="gwctl__subcmd__dp__subcmd__describe"
+                ;;
             gwctl__subcmd__dp,help)
                 cmd="gwctl__subcmd__dp__subcmd__help"
                 ;;
@@ -132,6 +135,9 @@ _gwctl() {
                 ;;
             gwctl__subcmd__dp,list)
                 cmd="gwctl__subcmd__dp__subcmd__list"
+                ;;
+            gwctl__subcmd__dp__subcmd__help,describe)
+                cmd="gwctl__subcmd__dp__subcmd__help__subcmd__describe"
                 ;;
             gwctl__subcmd__dp__subcmd__help,help)
                 cmd="gwctl__subcmd__dp__subcmd__help__subcmd__help"
@@ -219,6 +225,9 @@ _gwctl() {
                 ;;
             gwctl__subcmd__help__subcmd__cp,start)
                 cmd="gwctl__subcmd__help__subcmd__cp__subcmd__start"
+                ;;
+            gwctl__subcmd__help__subcmd__dp,describe)
+                cmd="gwctl__subcmd__help__subcmd__dp__subcmd__describe"
                 ;;
             gwctl__subcmd__help__subcmd__dp,join)
                 cmd="gwctl__subcmd__help__subcmd__dp__subcmd__join"
@@ -735,7 +744,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__dp)
-            opts="-h --help join list help"
+            opts="-h --help join list describe help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -748,9 +757,65 @@ _gwctl() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        gwctl__subcmd__dp__subcmd__help)
-            opts="join list help"
+        gwctl__subcmd__dp__subcmd__describe)
+            opts="-o -h --output --color --ascii --addr --token-file --cacert --insecure --timeout --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --output)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -W "table json yaml" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    return 0
+                    ;;
+                --addr)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --token-file)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gwctl__subcmd__dp__subcmd__help)
+            opts="join list describe help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gwctl__subcmd__dp__subcmd__help__subcmd__describe)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1271,8 +1336,22 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__help__subcmd__dp)
-            opts="join list"
+            opts="join list describe"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        gwctl__subcmd__help__subcmd__dp__subcmd__describe)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

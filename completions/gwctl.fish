@@ -67,10 +67,11 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand cp; and __fish_seen_subcomma
 complete -c gwctl -n "__fish_gwctl_using_subcommand cp; and __fish_seen_subcommand_from start" -s h -l help -d 'Print help'
 complete -c gwctl -n "__fish_gwctl_using_subcommand cp; and __fish_seen_subcommand_from help" -f -a "start" -d 'Start a control plane: store, Admin API and cluster listener'
 complete -c gwctl -n "__fish_gwctl_using_subcommand cp; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and not __fish_seen_subcommand_from join list help" -s h -l help -d 'Print help'
-complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and not __fish_seen_subcommand_from join list help" -f -a "join" -d 'Start a data plane that joins a control plane'
-complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and not __fish_seen_subcommand_from join list help" -f -a "list" -d 'List the data planes of a control plane: state, version, configuration, lag'
-complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and not __fish_seen_subcommand_from join list help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and not __fish_seen_subcommand_from join list describe help" -s h -l help -d 'Print help'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and not __fish_seen_subcommand_from join list describe help" -f -a "join" -d 'Start a data plane that joins a control plane'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and not __fish_seen_subcommand_from join list describe help" -f -a "list" -d 'List the data planes of a control plane: state, version, configuration, lag'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and not __fish_seen_subcommand_from join list describe help" -f -a "describe" -d 'Show everything a control plane knows of one data plane'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and not __fish_seen_subcommand_from join list describe help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from join" -l cluster-cert -d 'Cluster certificate (cluster_cert)' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from join" -l cluster-key -d 'Its key (cluster_cert_key)' -r
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from join" -l label -d 'Label of this data plane (cluster_dp_labels), may be repeated' -r
@@ -92,8 +93,22 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcomma
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l ascii -d 'Only ASCII characters'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -l insecure -d 'Trust any certificate of https'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from describe" -s o -l output -d 'Form of the output' -r -f -a "table\t'One row per item, for people'
+json\t''
+yaml\t''"
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from describe" -l color -d 'When to use colours' -r -f -a "auto\t'On a terminal, unless NO_COLOR or TERM=dumb speak against it'
+always\t''
+never\t''"
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from describe" -l addr -d 'Address of the Admin API' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from describe" -l token-file -d 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from describe" -l cacert -d 'PEM file of authorities to trust, for https' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from describe" -l timeout -d 'Limit of each request: 500ms, 10s, 2m; 10s when not given' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from describe" -l ascii -d 'Only ASCII characters'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from describe" -l insecure -d 'Trust any certificate of https'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from describe" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from help" -f -a "join" -d 'Start a data plane that joins a control plane'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from help" -f -a "list" -d 'List the data planes of a control plane: state, version, configuration, lag'
+complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from help" -f -a "describe" -d 'Show everything a control plane knows of one data plane'
 complete -c gwctl -n "__fish_gwctl_using_subcommand dp; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c gwctl -n "__fish_gwctl_using_subcommand certs; and not __fish_seen_subcommand_from init show help" -s h -l help -d 'Print help'
 complete -c gwctl -n "__fish_gwctl_using_subcommand certs; and not __fish_seen_subcommand_from init show help" -f -a "init" -d 'Make the certificates of a cluster'
@@ -310,6 +325,7 @@ complete -c gwctl -n "__fish_gwctl_using_subcommand help; and not __fish_seen_su
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from cp" -f -a "start" -d 'Start a control plane: store, Admin API and cluster listener'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from dp" -f -a "join" -d 'Start a data plane that joins a control plane'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from dp" -f -a "list" -d 'List the data planes of a control plane: state, version, configuration, lag'
+complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from dp" -f -a "describe" -d 'Show everything a control plane knows of one data plane'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from certs" -f -a "init" -d 'Make the certificates of a cluster'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from certs" -f -a "show" -d 'Print what a certificate says'
 complete -c gwctl -n "__fish_gwctl_using_subcommand help; and __fish_seen_subcommand_from config" -f -a "show" -d 'Print every effective setting'

@@ -106,6 +106,7 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('join', 'join', [CompletionResultType]::ParameterValue, 'Start a data plane that joins a control plane')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List the data planes of a control plane: state, version, configuration, lag')
+            [CompletionResult]::new('describe', 'describe', [CompletionResultType]::ParameterValue, 'Show everything a control plane knows of one data plane')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
         }
@@ -137,9 +138,24 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
             break
         }
+        'gwctl;dp;describe' {
+            [CompletionResult]::new('-o', '-o', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--output', '--output', [CompletionResultType]::ParameterName, 'Form of the output')
+            [CompletionResult]::new('--color', '--color', [CompletionResultType]::ParameterName, 'When to use colours')
+            [CompletionResult]::new('--addr', '--addr', [CompletionResultType]::ParameterName, 'Address of the Admin API')
+            [CompletionResult]::new('--token-file', '--token-file', [CompletionResultType]::ParameterName, 'File with the token that the Admin API asks for (admin_auth = token); GWCTL_TOKEN may hold the token itself')
+            [CompletionResult]::new('--cacert', '--cacert', [CompletionResultType]::ParameterName, 'PEM file of authorities to trust, for https')
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Limit of each request: 500ms, 10s, 2m; 10s when not given')
+            [CompletionResult]::new('--ascii', '--ascii', [CompletionResultType]::ParameterName, 'Only ASCII characters')
+            [CompletionResult]::new('--insecure', '--insecure', [CompletionResultType]::ParameterName, 'Trust any certificate of https')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help (see more with ''--help'')')
+            break
+        }
         'gwctl;dp;help' {
             [CompletionResult]::new('join', 'join', [CompletionResultType]::ParameterValue, 'Start a data plane that joins a control plane')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List the data planes of a control plane: state, version, configuration, lag')
+            [CompletionResult]::new('describe', 'describe', [CompletionResultType]::ParameterValue, 'Show everything a control plane knows of one data plane')
             [CompletionResult]::new('help', 'help', [CompletionResultType]::ParameterValue, 'Print this message or the help of the given subcommand(s)')
             break
         }
@@ -147,6 +163,9 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             break
         }
         'gwctl;dp;help;list' {
+            break
+        }
+        'gwctl;dp;help;describe' {
             break
         }
         'gwctl;dp;help;help' {
@@ -467,12 +486,16 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
         'gwctl;help;dp' {
             [CompletionResult]::new('join', 'join', [CompletionResultType]::ParameterValue, 'Start a data plane that joins a control plane')
             [CompletionResult]::new('list', 'list', [CompletionResultType]::ParameterValue, 'List the data planes of a control plane: state, version, configuration, lag')
+            [CompletionResult]::new('describe', 'describe', [CompletionResultType]::ParameterValue, 'Show everything a control plane knows of one data plane')
             break
         }
         'gwctl;help;dp;join' {
             break
         }
         'gwctl;help;dp;list' {
+            break
+        }
+        'gwctl;help;dp;describe' {
             break
         }
         'gwctl;help;certs' {

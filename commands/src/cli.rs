@@ -3,6 +3,7 @@
 use crate::client::args::{
     ApplyArgs, CertsCommand, ConvertArgs, DiffArgs, DumpArgs, FleetListArgs, GetArgs, TopArgs, ValidateArgs,
 };
+use crate::client::describe::DescribeArgs;
 use crate::client::explain::ExplainArgs;
 use crate::client::history::HistoryArgs;
 use crate::client::rollback::RollbackArgs;
@@ -127,6 +128,8 @@ pub enum DpCommand {
     Join(JoinArgs),
     /// List the data planes of a control plane: state, version, configuration, lag.
     List(FleetListArgs),
+    /// Show everything a control plane knows of one data plane.
+    Describe(DescribeArgs),
 }
 
 #[derive(Debug, Subcommand)]

@@ -39,6 +39,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Cp(cli::CpCommand::Start(args)) => node::start(&args.settings, &[("role", "control_plane")]),
         Command::Dp(cli::DpCommand::Join(args)) => node::join(&args),
         Command::Dp(cli::DpCommand::List(args)) => client::fleet_list(&args),
+        Command::Dp(cli::DpCommand::Describe(args)) => client::describe(&args),
         Command::Certs(CertsCommand::Init(args)) => client::init(&args),
         Command::Certs(CertsCommand::Show(args)) => client::show(&args),
         Command::Apply(args) => client::apply(&args),

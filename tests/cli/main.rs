@@ -4,6 +4,7 @@
 
 mod explain;
 mod files;
+mod fleet;
 mod help;
 mod history;
 mod live;

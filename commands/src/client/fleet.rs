@@ -90,7 +90,7 @@ fn labels(member: &FleetMember) -> String {
 }
 
 /// Colour of the terminal's palette.
-fn code(state: State) -> u8 {
+pub(super) fn code(state: State) -> u8 {
     match state {
         State::Online => 32,
         State::Late => 33,

@@ -6,6 +6,7 @@ mod certs;
 mod clock;
 mod connect;
 mod current;
+pub mod describe;
 mod document;
 pub mod explain;
 mod files;
@@ -26,6 +27,7 @@ mod top;
 
 pub use apply::{apply, diff};
 pub use certs::{init, show};
+pub use describe::describe;
 pub use explain::explain;
 pub use files::{convert, dump, validate};
 pub use fleet::list as fleet_list;

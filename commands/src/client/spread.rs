@@ -22,6 +22,13 @@ const SILENCE: Duration = Duration::from_secs(10);
 /// How long to wait where no flag says it.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// The name of a node, with the beginning of its id where several have that name.
+fn called(member: &FleetMember, fleet: &Fleet) -> String {
+    let twice = fleet.items.iter().filter(|other| other.name == member.name).count() > 1;
+    let id: String = member.id.chars().take(8).collect();
+    plain(&if twice { format!("{} ({id})", member.name) } else { member.name.clone() })
+}
+
 /// Plugins that the plan configures and connected data planes lack, in words.
 pub fn warnings(plan: &Plan, fleet: &Fleet) -> Vec<String> {
     let plugins = plan.operations.iter().filter(|operation| operation.entity == "plugins");
@@ -34,7 +41,7 @@ pub fn warnings(plan: &Plan, fleet: &Fleet) -> Vec<String> {
     for member in fleet.items.iter().filter(|member| member.connected) {
         let Some(has) = &member.plugins else { continue };
         for name in used.iter().filter(|name| !has.iter().any(|plugin| plugin == *name)) {
-            lacking.entry(name).or_default().push(plain(&member.name));
+            lacking.entry(name).or_default().push(called(member, fleet));
         }
     }
     let told = lacking.into_iter().map(|(plugin, nodes)| {
@@ -126,6 +133,7 @@ struct Standing<'f> {
     connected: usize,
     offline: usize,
     lacking: Vec<&'f FleetMember>,
+    fleet: &'f Fleet,
 }
 
 impl<'f> Standing<'f> {
@@ -134,7 +142,7 @@ impl<'f> Standing<'f> {
         let offline = fleet.items.len() - connected.len();
         let lacks = |member: &&&FleetMember| member.applied_version.is_none_or(|applied| applied < version);
         let lacking = connected.iter().filter(lacks).copied().collect();
-        Standing { version, percent, connected: connected.len(), offline, lacking }
+        Standing { version, percent, connected: connected.len(), offline, lacking, fleet }
     }
 
     fn have(&self) -> usize {
@@ -158,7 +166,7 @@ impl<'f> Standing<'f> {
         let refused: Vec<String> = self
             .lacking
             .iter()
-            .filter_map(|member| Some(format!("{}: {}", plain(&member.name), plain(&note(member)?))))
+            .filter_map(|member| Some(format!("{}: {}", called(member, self.fleet), plain(&note(member)?))))
             .collect();
         if let Some(first) = refused.first() {
             let more = if refused.len() > 1 { ", ..." } else { "" };
@@ -185,7 +193,7 @@ impl<'f> Standing<'f> {
                 None => "reported no version yet".to_owned(),
             };
             let why = note(member).unwrap_or(has);
-            text += &format!("\n  {}: {}", plain(&member.name), plain(&why));
+            text += &format!("\n  {}: {}", called(member, self.fleet), plain(&why));
         }
         Failure::new(text).hint("the change is kept; `gwctl dp list` shows how far they are").code(NOT_EVERYWHERE)
     }
