@@ -20,7 +20,7 @@ pub mod node;
 pub mod plugin;
 pub mod slots;
 
-pub use chain::{Chain, ChainProblem, Chains, Configured, Failure, Run};
+pub use chain::{Builder, Chain, ChainProblem, Chains, Configured, Failure, Run};
 pub use context::{
     Body, BodyError, BodyStream, Client, Context, Request, Response, Scheme, Source, Times, Try, Upstream,
 };

@@ -1,33 +1,50 @@
 //! Certificates of listeners, chosen by the server name a client asks for.
 
 use crate::snapshot::SnapshotHandle;
-use crate::tables::{Table, Tables};
+use crate::tables::{Change, Link, Tables, changes};
 use gwctl_certs::{Identity, Source};
-use gwctl_entities::view::Certificate;
+use gwctl_entities::view::{Certificate, Sni};
+use imbl::HashMap;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The pairs of one `certificates` row: its main one, and an alternative with a key of another kind.
 pub(crate) type Pairs = Arc<[Arc<CertifiedKey>]>;
 
-/// All certificates of a snapshot. Names are exact, `*.rest` or `rest.*`.
-#[derive(Default)]
+/// All certificates of a snapshot. Names are exact, `*.rest` or `rest.*`. A copy costs nothing.
+#[derive(Clone, Default)]
 pub(crate) struct Certificates {
-    read: HashMap<Arc<str>, (Arc<Certificate>, Pairs)>,
-    by_name: HashMap<String, Pairs>,
+    read: HashMap<Arc<str>, Pairs>,
+    by_name: HashMap<Arc<str>, Pairs>,
 }
 
 impl Certificates {
-    /// Reads the rows; pairs of rows that did not change are taken over. A row that cannot be read is left out and
-    /// logged: its names get the node's own certificate, all else is served.
-    pub(crate) fn build(tables: &Tables, previous: Option<&Certificates>) -> Certificates {
-        let mut certificates = Certificates { read: read_all(&tables.certificates, previous), by_name: HashMap::new() };
-        for sni in tables.snis.values() {
+    /// The certificates after a change of the tables; pairs of rows that did not change are taken over. A row that
+    /// cannot be read is left out and logged: its names get the node's own certificate, all else is served.
+    pub(crate) fn changed(&self, old: &Tables, new: &Tables) -> Certificates {
+        let mut certificates = self.clone();
+        let mut snis: Vec<Change<Sni>> = changes(old, new);
+        for Change { id, new: row, .. } in changes::<Certificate>(old, new) {
+            certificates.read.remove(&id);
+            match row.as_deref().map(read_pairs) {
+                Some(Ok(pairs)) => _ = certificates.read.insert(id.clone(), pairs),
+                Some(Err(error)) => tracing::error!(certificate = &*id, %error, "certificate cannot be used"),
+                None => {}
+            }
+            snis.extend(new.linked(Link::SniOfCertificate, &id).map(|sni| {
+                let row = |tables: &Tables| tables.snis.get(sni).cloned();
+                Change { id: sni.clone(), old: row(old), new: row(new) }
+            }));
+        }
+        // All old names go first: a name may pass from one row to another.
+        for sni in snis.iter().filter_map(|change| change.old.as_ref()) {
+            certificates.by_name.remove(&*sni.name.to_ascii_lowercase());
+        }
+        for sni in snis.iter().filter_map(|change| change.new.as_ref()) {
             let pairs = sni.certificate.as_ref().and_then(|id| certificates.pairs(id));
             if let Some(pairs) = pairs.cloned() {
-                certificates.by_name.insert(sni.name.to_ascii_lowercase(), pairs);
+                certificates.by_name.insert(sni.name.to_ascii_lowercase().into(), pairs);
             }
         }
         certificates
@@ -35,34 +52,15 @@ impl Certificates {
 
     /// The pairs of a row.
     pub(crate) fn pairs(&self, id: &str) -> Option<&Pairs> {
-        self.read.get(id).map(|(_, pairs)| pairs)
+        self.read.get(id)
     }
 
     /// Exact name, then a wildcard in place of the first label, then of the last, then the name `*`.
     fn find(&self, name: &str) -> Option<&Pairs> {
-        let first = || self.by_name.get(&format!("*{}", &name[name.find('.')?..]));
-        let last = || self.by_name.get(&format!("{}*", &name[..=name.rfind('.')?]));
+        let first = || self.by_name.get(&*format!("*{}", &name[name.find('.')?..]));
+        let last = || self.by_name.get(&*format!("{}*", &name[..=name.rfind('.')?]));
         self.by_name.get(name).or_else(first).or_else(last).or_else(|| self.by_name.get("*"))
     }
-}
-
-fn read_all(
-    rows: &Table<Certificate>,
-    previous: Option<&Certificates>,
-) -> HashMap<Arc<str>, (Arc<Certificate>, Pairs)> {
-    let mut read = HashMap::new();
-    for (id, row) in rows {
-        let old = previous.and_then(|old| old.read.get(id)).filter(|(old, _)| Arc::ptr_eq(old, row));
-        let pairs = match old {
-            Some((_, pairs)) => Ok(pairs.clone()),
-            None => read_pairs(row),
-        };
-        match pairs {
-            Ok(pairs) => _ = read.insert(id.clone(), (row.clone(), pairs)),
-            Err(error) => tracing::error!(certificate = &**id, %error, "certificate cannot be used"),
-        }
-    }
-    read
 }
 
 fn read_pairs(row: &Certificate) -> Result<Pairs, gwctl_certs::CertError> {
@@ -120,7 +118,7 @@ mod tests {
     #[test]
     fn exact_beats_wildcards_and_the_first_label_beats_the_last() {
         let tables = tables(&["a.b.test", "*.b.test", "a.b.*", "*"]);
-        let certificates = Certificates::build(&tables, None);
+        let certificates = Certificates::default().changed(&Tables::default(), &tables);
         let finds =
             |name: &str, row: &str| Arc::ptr_eq(certificates.find(name).unwrap(), certificates.pairs(row).unwrap());
         assert!(finds("a.b.test", "a.b.test"));
@@ -132,10 +130,11 @@ mod tests {
     #[test]
     fn unchanged_rows_keep_their_pairs_and_broken_ones_are_left_out() {
         let mut tables = tables(&["a.test"]);
-        let first = Certificates::build(&tables, None);
+        let first = Certificates::default().changed(&Tables::default(), &tables);
+        let before = tables.clone();
         let broken = json!({"id": "broken", "cert": "no", "key": "no"});
         tables.put("certificates", broken.as_object().unwrap()).unwrap();
-        let second = Certificates::build(&tables, Some(&first));
+        let second = first.changed(&before, &tables);
         assert!(Arc::ptr_eq(first.pairs("a.test").unwrap(), second.pairs("a.test").unwrap()));
         assert!(second.pairs("broken").is_none());
     }

@@ -27,6 +27,7 @@ pub mod metrics;
 pub mod options;
 mod patience;
 mod phases;
+mod plans;
 mod proxy;
 mod respond;
 mod server;

@@ -4,8 +4,8 @@ use crate::arrival::Arrival;
 use crate::body::Downstream;
 use crate::flight::{Flight, crashed};
 use crate::forward::wants_websocket;
+use crate::plans::Plan;
 use crate::respond::failure_exit;
-use crate::snapshot::Plan;
 use crate::upgrade::splice;
 use crate::upstream::send::{Answered, Choice, Failure, Outgoing, send};
 use gwctl_plugins::{Context, Exit, Phases, Scheme, Source, Upstream};
@@ -79,11 +79,13 @@ fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
     };
     let not_found = || Box::new(Exit::page(StatusCode::NOT_FOUND, "no Route matched with those values"));
     let found = snapshot.router.find(&asked).ok_or_else(not_found)?;
-    let plan = snapshot.plans.get(&found.route.id).ok_or_else(not_found)?;
-    let upstream = way(&found, plan);
+    let service = found.service.map(|service| &*service.id);
+    let chain = snapshot.chains.of_route(&found.route.id, service);
+    let upstream = service.and_then(|id| way(&found, snapshot.plans.of(id)?));
     let prefix = found.forwarded_prefix().map(str::to_owned);
     let gate = gate(&found, context);
-    if plan.chain.needs().captures || snapshot.hashes_captures(&plan.host) {
+    let hashed = upstream.as_ref().is_some_and(|upstream| snapshot.hashes_captures(&upstream.host));
+    if chain.needs().captures || hashed {
         let captures = found.uri_captures().unwrap_or_default();
         let numbered = captures.numbered.into_iter().skip(1).map(|text| (None, text.unwrap_or_default()));
         let named = captures.named.into_iter().map(|(name, text)| (Some(name), text));
@@ -96,11 +98,11 @@ fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
     context.route = Some(route);
     context.service = service;
     context.upstream = upstream;
-    flight.run.route(plan.chain.clone());
+    flight.run.route(chain.clone());
     gate.map_or(Ok(prefix), |exit| Err(Box::new(exit)))
 }
 
-/// Where a matched request goes; None for a route without service.
+/// Where a matched request goes.
 fn way(found: &Match<'_, '_>, plan: &Plan) -> Option<Upstream> {
     let service = found.service?;
     Some(Upstream {
@@ -183,7 +185,7 @@ async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Answered, 
     let balancer = flight.snapshot.balancers.get(&upstream.host).map(Arc::as_ref);
     let worker = &flight.worker;
     let choice = balancer.map(|balancer| Choice { balancer, key: balancer.key(context, || worker.ids.uuid()) });
-    let plan = context.route.as_ref().and_then(|route| flight.snapshot.plans.get(&route.id));
+    let plan = context.route.as_ref().and_then(|route| flight.snapshot.plans.of(route.service.as_deref()?));
     let outgoing = Outgoing {
         tls: plan.and_then(|plan| plan.tls.clone()),
         uri: uri(&upstream, context).ok_or(Failure::Malformed("path"))?,

@@ -7,73 +7,89 @@ use crate::matched::{Captures, Match, Taken};
 use crate::pattern::Span;
 use crate::problem::RouteProblem;
 use crate::request::Request;
-use crate::router::RouteEntry;
-use crate::trie::{ANY_PATH, Filed};
-use std::collections::HashMap;
+use crate::router::{FiledRoute, RouteEntry};
+use imbl::HashMap;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// The compiled routes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Compatible {
-    pub(crate) routes: Vec<Arc<Compiled>>,
-    /// Index into `routes` and into its parts, first tried first.
-    pub(crate) matchers: Vec<Matcher>,
-    index: Index,
-    has_yielding: bool,
-    /// Whether any route looks at the path.
-    pub(crate) uses_paths: bool,
-    by_id: HashMap<Arc<str>, u32>,
+    pub(crate) routes: HashMap<Arc<str>, Arc<Compiled>>,
+    index: Index<Matcher>,
+    /// How many routes yield over plain HTTP.
+    yielding: usize,
+    /// How many routes look at the path.
+    with_paths: usize,
 }
 
-/// A place in the order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Matcher {
-    pub(crate) route: u32,
-    pub(crate) part: u32,
+/// A part of a route in the index, with one of its paths. The smaller is tried first.
+#[derive(Debug, Clone)]
+struct Matcher {
+    order: Reverse<(u64, Uuid)>,
+    part: u32,
+    /// Number of the path in the part; `ANY_PATH` when it has none.
+    path: u32,
+    route: Arc<Compiled>,
 }
+
+/// Stands for "any path" in `Matcher::path`.
+const ANY_PATH: u32 = u32::MAX;
+
+impl Matcher {
+    fn key(&self) -> (Reverse<(u64, Uuid)>, &str, u32, u32) {
+        (self.order, &self.route.filed.route.id, self.part, self.path)
+    }
+}
+
+impl Ord for Matcher {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Matcher {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Matcher {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Matcher {}
 
 impl Compatible {
-    /// Compiles routes, taking over what `self` has compiled of the same entries.
-    pub(crate) fn rebuild(&self, routes: impl Iterator<Item = RouteEntry>) -> (Self, Vec<RouteProblem>) {
-        let mut table = Compatible::default();
-        let mut problems = Vec::new();
-        for entry in routes {
-            match self.taken_over(&entry).map_or_else(|| Compiled::new(entry).map(Arc::new), Ok) {
-                Ok(compiled) => table.add(compiled),
-                Err(faults) => problems.extend(faults),
-            }
+    /// Compiles a route and puts it in the place of the one with its id, which is gone even if it cannot be compiled.
+    pub(crate) fn put(&mut self, entry: &RouteEntry) -> Result<(), Vec<RouteProblem>> {
+        self.remove(&entry.route.id);
+        let compiled = Arc::new(Compiled::new(entry)?);
+        self.yielding += usize::from(compiled.yields_plain);
+        self.with_paths += usize::from(!entry.route.paths.is_empty());
+        for filed in filed(&compiled) {
+            self.index.add(compiled.conditions.hosts.iter().map(|rule| &rule.name), &filed);
         }
-        table.sort();
-        table.fill_index();
-        (table, problems)
+        self.routes.insert(entry.route.id.clone(), compiled);
+        Ok(())
     }
 
-    fn taken_over(&self, entry: &RouteEntry) -> Option<Arc<Compiled>> {
-        let known = self.routes.get(*self.by_id.get(&entry.route.id)? as usize)?;
-        known.entry.is_same(entry).then(|| known.clone())
-    }
-
-    fn add(&mut self, compiled: Arc<Compiled>) {
-        let route = self.routes.len() as u32;
-        self.by_id.insert(compiled.entry.route.id.clone(), route);
-        self.has_yielding |= compiled.yields_plain;
-        self.uses_paths |= !compiled.entry.route.paths.is_empty();
-        self.matchers.extend((0..compiled.parts.len() as u32).map(|part| Matcher { route, part }));
-        self.routes.push(compiled);
-    }
-
-    fn sort(&mut self) {
-        let routes = &self.routes;
-        let order = |matcher: &Matcher| routes[matcher.route as usize].parts[matcher.part as usize].order;
-        self.matchers.sort_by_key(|matcher| std::cmp::Reverse(order(matcher)));
-    }
-
-    fn fill_index(&mut self) {
-        for (rank, matcher) in self.matchers.iter().enumerate() {
-            let compiled = &self.routes[matcher.route as usize];
-            let hosts = compiled.conditions.hosts.iter().map(|rule| &rule.name);
-            self.index.add(rank as u32, hosts, compiled.parts[matcher.part as usize].prefixes());
+    /// Takes a route out, if it is there.
+    pub(crate) fn remove(&mut self, id: &str) {
+        let Some(compiled) = self.routes.remove(id) else { return };
+        self.yielding -= usize::from(compiled.yields_plain);
+        self.with_paths -= usize::from(!compiled.filed.route.paths.is_empty());
+        for filed in filed(&compiled) {
+            self.index.remove(compiled.conditions.hosts.iter().map(|rule| &rule.name), &filed);
         }
+    }
+
+    /// Whether the request's path cannot be compared, so that it meets no route.
+    pub(crate) fn is_unreadable(&self, request: &Request<'_>) -> bool {
+        self.with_paths > 0 && request.path.as_str().is_none()
     }
 
     /// The route for a request.
@@ -86,82 +102,90 @@ impl Compatible {
     }
 
     fn choose<T>(&self, request: &Request<'_>, find: impl Fn(bool) -> Option<T>) -> Option<T> {
-        if self.uses_paths && request.path.as_str().is_none() {
+        if self.is_unreadable(request) {
             return None;
         }
-        let skip_yielding = self.has_yielding && !request.https;
+        let skip_yielding = self.yielding > 0 && !request.https;
         find(skip_yielding).or_else(|| if skip_yielding { find(false) } else { None })
     }
 
     fn find_in_index<'r, 'q>(&'r self, request: &Request<'q>, skip_yielding: bool) -> Option<Match<'r, 'q>> {
         let target = Target::of(request);
         let path = request.path.as_str();
-        let mut best = None;
+        let mut best: Option<(&Matcher, Option<(&PathRule, Span)>)> = None;
         self.index.candidates(target.host, request.path.as_bytes(), |list| {
-            for filed in list {
-                if best.is_some_and(|(known, _)| known <= *filed) {
+            for matcher in list.iter() {
+                if best.is_some_and(|(known, _)| known <= matcher) {
                     return;
                 }
-                if let Some(taken) = self.attempt(*filed, request, target, path, skip_yielding) {
-                    best = Some((*filed, taken));
+                if let Some(taken) = matcher.attempt(request, target, path, skip_yielding) {
+                    best = Some((matcher, taken));
                     return;
                 }
             }
         });
-        let (filed, taken) = best?;
-        Some(matched(&self.compiled(filed.rank).entry, request, taken))
-    }
-
-    fn compiled(&self, rank: u32) -> &Compiled {
-        &self.routes[self.matchers[rank as usize].route as usize]
-    }
-
-    /// Checks a candidate of the index: what its place in the index has not proven yet.
-    fn attempt(
-        &self,
-        filed: Filed,
-        request: &Request<'_>,
-        target: Target<'_>,
-        path: Option<&str>,
-        skip_yielding: bool,
-    ) -> Option<Option<(&PathRule, Span)>> {
-        let compiled = self.compiled(filed.rank);
-        if skip_yielding && compiled.yields_plain || !compiled.meets_in_tree(request, target) {
-            return None;
-        }
-        if filed.path == ANY_PATH {
-            return Some(None);
-        }
-        let part = self.matchers[filed.rank as usize].part;
-        let rule = &compiled.parts[part as usize].paths[filed.path as usize];
-        match rule {
-            PathRule::Prefix(prefix) => Some(Some((rule, (0, prefix.len())))),
-            PathRule::Regex { pattern, .. } => Some(Some((rule, pattern.find(path?)?))),
-        }
+        let (matcher, taken) = best?;
+        Some(matched(&matcher.route.filed, request, taken))
     }
 
     /// Tries every matcher in order: what a match is by definition.
     #[cfg(test)]
     pub(crate) fn find_by_scan<'r, 'q>(&'r self, request: &Request<'q>) -> Option<Match<'r, 'q>> {
         let target = Target::of(request);
+        let parts = self.routes.values().flat_map(|route| route.parts.iter().map(move |part| (route, part)));
+        let mut parts: Vec<_> = parts.collect();
+        parts.sort_by_key(|(_, part)| Reverse(part.order));
         self.choose(request, |skip_yielding| {
-            self.matchers.iter().find_map(|matcher| {
-                let compiled = &self.routes[matcher.route as usize];
+            parts.iter().find_map(|(compiled, part)| {
                 if skip_yielding && compiled.yields_plain || !compiled.meets(request, target) {
                     return None;
                 }
-                let taken = compiled.parts[matcher.part as usize].find_path(request.path.as_str())?;
-                Some(matched(&compiled.entry, request, taken))
+                Some(matched(&compiled.filed, request, part.find_path(request.path.as_str())?))
             })
         })
     }
 }
 
-fn matched<'r, 'q>(entry: &'r RouteEntry, request: &Request<'q>, taken: Option<(&'r PathRule, Span)>) -> Match<'r, 'q> {
+/// What is filed of each part of a route, and under which beginning of a path.
+fn filed(compiled: &Arc<Compiled>) -> impl Iterator<Item = Vec<(Matcher, &str)>> {
+    compiled.parts.iter().zip(0..).map(move |(part, number)| {
+        let matcher = |path| Matcher { order: Reverse(part.order), part: number, path, route: compiled.clone() };
+        if part.paths.is_empty() {
+            return vec![(matcher(ANY_PATH), "")];
+        }
+        part.prefixes().map(|(path, prefix)| (matcher(path), prefix)).collect()
+    })
+}
+
+impl Matcher {
+    /// Checks a candidate of the index: what its place in the index has not proven yet.
+    fn attempt<'r>(
+        &'r self,
+        request: &Request<'_>,
+        target: Target<'_>,
+        path: Option<&str>,
+        skip_yielding: bool,
+    ) -> Option<Option<(&'r PathRule, Span)>> {
+        let compiled = &*self.route;
+        if skip_yielding && compiled.yields_plain || !compiled.meets_in_tree(request, target) {
+            return None;
+        }
+        if self.path == ANY_PATH {
+            return Some(None);
+        }
+        let rule = &compiled.parts[self.part as usize].paths[self.path as usize];
+        match rule {
+            PathRule::Prefix(prefix) => Some(Some((rule, (0, prefix.len())))),
+            PathRule::Regex { pattern, .. } => Some(Some((rule, pattern.find(path?)?))),
+        }
+    }
+}
+
+fn matched<'r, 'q>(filed: &'r FiledRoute, request: &Request<'q>, taken: Option<(&'r PathRule, Span)>) -> Match<'r, 'q> {
     let part = taken.and_then(|(_, (start, end))| request.path.as_str()?.get(start..end));
     let captures = match taken {
         Some((PathRule::Regex { pattern, .. }, _)) => Captures::Of(pattern),
         _ => Captures::None,
     };
-    Match::new(entry, request, part.map_or(Taken::Nothing, Taken::Path), captures)
+    Match::new(filed, request, part.map_or(Taken::Nothing, Taken::Path), captures)
 }

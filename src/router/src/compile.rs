@@ -5,7 +5,7 @@ use crate::pattern::{Pattern, Span, literal_prefix, path_source};
 use crate::priority::{PathKind, priority};
 use crate::problem::RouteProblem;
 use crate::request::Request;
-use crate::router::RouteEntry;
+use crate::router::{FiledRoute, RouteEntry};
 use gwctl_entities::view::Route;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -41,7 +41,7 @@ impl PathRule {
 /// A route, compiled once and shared by its matchers.
 #[derive(Debug)]
 pub(crate) struct Compiled {
-    pub(crate) entry: RouteEntry,
+    pub(crate) filed: FiledRoute,
     pub(crate) conditions: Conditions,
     pub(crate) parts: Vec<Part>,
     /// For HTTPS only and with server names: see `Router::find`.
@@ -81,7 +81,7 @@ impl Part {
 
 impl Compiled {
     /// Compiles a route, or lists everything that is wrong with it.
-    pub(crate) fn new(entry: RouteEntry) -> Result<Self, Vec<RouteProblem>> {
+    pub(crate) fn new(entry: &RouteEntry) -> Result<Self, Vec<RouteProblem>> {
         let mut problems = Problems::of(&entry.route);
         let route = &*entry.route;
         let id = problems.keep("id", Uuid::parse_str(&route.id).map_err(|_| "is no UUID".to_owned()));
@@ -100,7 +100,7 @@ impl Compiled {
         let has = |name: &str| route.protocols.iter().any(|protocol| protocol == name);
         let yields_plain = !route.snis.is_empty() && has("https") && !has("http");
         if problems.list.is_empty() {
-            Ok(Compiled { entry, conditions, parts, yields_plain })
+            Ok(Compiled { filed: FiledRoute::of(entry), conditions, parts, yields_plain })
         } else {
             Err(problems.list)
         }

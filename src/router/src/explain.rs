@@ -9,6 +9,7 @@ use crate::router::{Router, Table};
 use crate::traditional::{OldPath, OldRoute, Traditional};
 use gwctl_entities::view::Route;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -114,7 +115,7 @@ struct Judged<'r> {
 
 fn compatible<'r>(table: &'r Compatible, request: &Request<'_>) -> Vec<Judged<'r>> {
     let target = Target::of(request);
-    let unreadable = table.uses_paths && request.path.as_str().is_none();
+    let unreadable = table.is_unreadable(request);
     let judge = |compiled: &'r Arc<Compiled>| {
         let failed = if unreadable { Some(Field::Path) } else { first_failure(compiled, request, target) };
         let fits = |index: usize| compiled.parts[index].find_path(request.path.as_str()).is_some();
@@ -123,29 +124,32 @@ fn compatible<'r>(table: &'r Compatible, request: &Request<'_>) -> Vec<Judged<'r
             .max_by_key(|index| compiled.parts[*index].order)
             .unwrap_or_default();
         Judged {
-            route: &compiled.entry.route,
+            route: &compiled.filed.route,
             failed,
             order: compiled.parts[best].order,
             last: compiled.yields_plain && !request.https,
             path: fitting_path(compiled, best, request),
         }
     };
-    table.routes.iter().map(judge).collect()
+    table.routes.values().map(judge).collect()
 }
 
 fn traditional<'r>(table: &'r Traditional, request: &Request<'_>) -> Vec<Judged<'r>> {
-    let mut best: Vec<(bool, u64, Option<&OldPath>)> = vec![(false, 0, None); table.routes.len()];
-    for (route, path, standing) in table.standings() {
+    let mut best: HashMap<&str, (bool, u64, Option<&OldPath>)> = HashMap::new();
+    for (part, standing) in table.standings() {
+        let path = part.path();
         let fits = path.is_none_or(|path| request.path.as_str().is_some_and(|text| path.fits(text)));
-        if (fits, standing) >= (best[route].0, best[route].1) {
-            best[route] = (fits, standing, path);
+        let known = best.entry(&part.route.filed.route.id).or_insert((false, 0, None));
+        if (fits, standing) >= (known.0, known.1) {
+            *known = (fits, standing, path);
         }
     }
     let winner = table.find(request).map(|found| found.route.id.clone());
-    let judge = |(compiled, (_, standing, path)): (&'r Arc<OldRoute>, (bool, u64, Option<&OldPath>))| {
-        let won = winner.as_deref() == Some(&*compiled.entry.route.id);
+    let judge = |compiled: &'r Arc<OldRoute>| {
+        let (_, standing, path) = best.get(&*compiled.filed.route.id).copied().unwrap_or_default();
+        let won = winner.as_deref() == Some(&*compiled.filed.route.id);
         Judged {
-            route: &compiled.entry.route,
+            route: &compiled.filed.route,
             // What fits and is not found was passed over for its server names: plain HTTP has none.
             failed: match table.first_failure(compiled, request) {
                 _ if won => None,
@@ -157,7 +161,7 @@ fn traditional<'r>(table: &'r Traditional, request: &Request<'_>) -> Vec<Judged<
             path: path.and_then(|path| compiled.written(path)),
         }
     };
-    table.routes.iter().zip(best).map(judge).collect()
+    table.routes.values().map(judge).collect()
 }
 
 fn expressions<'r>(table: &'r Expressions, request: &Request<'_>) -> Vec<Judged<'r>> {
@@ -167,9 +171,9 @@ fn expressions<'r>(table: &'r Expressions, request: &Request<'_>) -> Vec<Judged<
         let parts = compiled.parts.iter().map(|part| (readable && part.holds(request, target), part.order));
         let (holds, order) = parts.max().unwrap_or_default();
         let failed = (!holds).then_some(Field::Expression);
-        Judged { route: &compiled.entry.route, failed, order, last: false, path: None }
+        Judged { route: &compiled.filed.route, failed, order, last: false, path: None }
     };
-    table.routes.iter().map(judge).collect()
+    table.routes.values().map(judge).collect()
 }
 
 fn first_failure(compiled: &Compiled, request: &Request<'_>, target: Target<'_>) -> Option<Field> {
@@ -191,5 +195,5 @@ fn first_failure(compiled: &Compiled, request: &Request<'_>, target: Target<'_>)
 /// The route's path that took the request's, as written in the route.
 fn fitting_path<'r>(compiled: &'r Compiled, part: usize, request: &Request<'_>) -> Option<&'r str> {
     let (rule, _) = compiled.parts[part].find_path(request.path.as_str())??;
-    compiled.entry.route.paths.iter().map(String::as_str).find(|path| rule.is_written(path))
+    compiled.filed.route.paths.iter().map(String::as_str).find(|path| rule.is_written(path))
 }

@@ -8,11 +8,11 @@ use crate::matched::{Captures, Match};
 use crate::priority::{PathKind, priority};
 use crate::problem::RouteProblem;
 use crate::request::Request;
-use crate::router::RouteEntry;
+use crate::router::{FiledRoute, RouteEntry};
 use crate::transform;
-use crate::trie::{ANY_PATH, Filed};
 use gwctl_entities::view::Route;
-use std::collections::HashMap;
+use imbl::HashMap;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -20,20 +20,56 @@ use uuid::Uuid;
 const EXPRESSION: u64 = 0xff << 56;
 
 /// The compiled routes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Expressions {
-    pub(crate) routes: Vec<Arc<Written>>,
-    by_id: HashMap<Arc<str>, u32>,
-    /// A route's place in `routes` and a part's place in it, first tried first.
-    matchers: Vec<(u32, u32)>,
-    index: Index,
-    uses_paths: bool,
+    pub(crate) routes: HashMap<Arc<str>, Arc<Written>>,
+    index: Index<Matcher>,
+    /// How many routes look at the path.
+    with_paths: usize,
 }
+
+/// A part of a route in the index. The smaller is tried first.
+#[derive(Debug, Clone)]
+struct Matcher {
+    order: Reverse<(u64, Uuid)>,
+    part: u32,
+    route: Arc<Written>,
+}
+
+impl Matcher {
+    fn key(&self) -> (Reverse<(u64, Uuid)>, &str, u32) {
+        (self.order, &self.route.filed.route.id, self.part)
+    }
+
+    fn part(&self) -> &Part {
+        &self.route.parts[self.part as usize]
+    }
+}
+
+impl Ord for Matcher {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Matcher {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Matcher {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Matcher {}
 
 /// A route, compiled once and shared by the tables it is in.
 #[derive(Debug)]
 pub(crate) struct Written {
-    pub(crate) entry: RouteEntry,
+    pub(crate) filed: FiledRoute,
     /// One for an expression; for fields one for each length of its prefixes and one for its regexes.
     pub(crate) parts: Vec<Part>,
 }
@@ -54,7 +90,11 @@ impl Part {
 }
 
 impl Written {
-    fn new(entry: RouteEntry) -> Result<Self, Vec<RouteProblem>> {
+    fn uses_path(&self) -> bool {
+        self.parts.iter().any(|part| part.program.uses_path())
+    }
+
+    fn new(entry: &RouteEntry) -> Result<Self, Vec<RouteProblem>> {
         let mut problems = Problems::of(&entry.route);
         let route = &*entry.route;
         let id = problems.keep("id", Uuid::parse_str(&route.id).map_err(|_| "is no UUID".to_owned()));
@@ -67,7 +107,7 @@ impl Written {
                 parts.push(Part { order, narrow: program.narrow(), program });
             }
         }
-        if problems.list.is_empty() { Ok(Written { entry, parts }) } else { Err(problems.list) }
+        if problems.list.is_empty() { Ok(Written { filed: FiledRoute::of(entry), parts }) } else { Err(problems.list) }
     }
 }
 
@@ -118,49 +158,30 @@ fn protocols(route: &Route) -> String {
 }
 
 impl Expressions {
-    /// Compiles routes, taking over what `self` has compiled of the same entries.
-    pub(crate) fn rebuild(&self, routes: impl Iterator<Item = RouteEntry>) -> (Self, Vec<RouteProblem>) {
-        let mut table = Expressions::default();
-        let mut problems = Vec::new();
-        for entry in routes {
-            match self.taken_over(&entry).map_or_else(|| Written::new(entry).map(Arc::new), Ok) {
-                Ok(compiled) => table.add(compiled),
-                Err(faults) => problems.extend(faults),
-            }
+    /// Compiles a route and puts it in the place of the one with its id, which is gone even if it cannot be compiled.
+    pub(crate) fn put(&mut self, entry: &RouteEntry) -> Result<(), Vec<RouteProblem>> {
+        self.remove(&entry.route.id);
+        let compiled = Arc::new(Written::new(entry)?);
+        self.with_paths += usize::from(compiled.uses_path());
+        for (narrow, filed) in filed(&compiled) {
+            self.index.add(narrow.hosts.iter().flatten(), &filed);
         }
-        let routes = &table.routes;
-        let order = |(route, part): &(u32, u32)| routes[*route as usize].parts[*part as usize].order;
-        table.matchers.sort_by_key(|matcher| std::cmp::Reverse(order(matcher)));
-        for (rank, (route, part)) in table.matchers.iter().enumerate() {
-            let narrow = &table.routes[*route as usize].parts[*part as usize].narrow;
-            let prefixes = narrow.prefixes.iter().flatten().map(|prefix| (ANY_PATH, &**prefix));
-            table.index.add(rank as u32, narrow.hosts.iter().flatten(), prefixes);
-        }
-        (table, problems)
+        self.routes.insert(entry.route.id.clone(), compiled);
+        Ok(())
     }
 
-    fn taken_over(&self, entry: &RouteEntry) -> Option<Arc<Written>> {
-        let known = self.routes.get(*self.by_id.get(&entry.route.id)? as usize)?;
-        known.entry.is_same(entry).then(|| known.clone())
-    }
-
-    fn add(&mut self, compiled: Arc<Written>) {
-        let route = self.routes.len() as u32;
-        self.by_id.insert(compiled.entry.route.id.clone(), route);
-        self.uses_paths |= compiled.parts.iter().any(|part| part.program.uses_path());
-        self.matchers.extend((0..compiled.parts.len() as u32).map(|part| (route, part)));
-        self.routes.push(compiled);
+    /// Takes a route out, if it is there.
+    pub(crate) fn remove(&mut self, id: &str) {
+        let Some(compiled) = self.routes.remove(id) else { return };
+        self.with_paths -= usize::from(compiled.uses_path());
+        for (narrow, filed) in filed(&compiled) {
+            self.index.remove(narrow.hosts.iter().flatten(), &filed);
+        }
     }
 
     /// Whether the request's path cannot be compared, so that it meets no route.
     pub(crate) fn is_unreadable(&self, request: &Request<'_>) -> bool {
-        self.uses_paths && request.path.as_str().is_none()
-    }
-
-    fn part(&self, rank: u32) -> (&Written, &Part) {
-        let (route, part) = self.matchers[rank as usize];
-        let route = &*self.routes[route as usize];
-        (route, &route.parts[part as usize])
+        self.with_paths > 0 && request.path.as_str().is_none()
     }
 
     /// The route for a request.
@@ -169,26 +190,19 @@ impl Expressions {
             return None;
         }
         let target = Target::of(request);
-        let mut best: Option<u32> = None;
+        let mut best: Option<&Matcher> = None;
         self.index.candidates(target.host, request.path.as_bytes(), |list| {
-            for Filed { rank, .. } in list {
-                if best.is_some_and(|known| known <= *rank) {
+            for matcher in list.iter() {
+                if best.is_some_and(|known| known <= matcher) {
                     return;
                 }
-                if self.part(*rank).1.holds(request, target) {
-                    best = Some(*rank);
+                if matcher.part().holds(request, target) {
+                    best = Some(matcher);
                     return;
                 }
             }
         });
-        best.map(|rank| self.matched(rank, request, target))
-    }
-
-    fn matched<'r, 'q>(&'r self, rank: u32, request: &Request<'q>, target: Target<'q>) -> Match<'r, 'q> {
-        let (route, part) = self.part(rank);
-        let (taken, captures) = part.program.outcome(request, target);
-        let captures = captures.map_or(Captures::None, |captures| Captures::Kept(Box::new(captures)));
-        Match::new(&route.entry, request, taken, captures)
+        best.map(|matcher| matched(&matcher.route, matcher.part(), request, target))
     }
 
     /// Tries every expression in order: what a match is by definition.
@@ -198,7 +212,26 @@ impl Expressions {
             return None;
         }
         let target = Target::of(request);
-        let rank = (0..self.matchers.len() as u32).find(|rank| self.part(*rank).1.holds(request, target))?;
-        Some(self.matched(rank, request, target))
+        let parts = self.routes.values().flat_map(|route| route.parts.iter().map(move |part| (route, part)));
+        let (route, part) = parts.filter(|(_, part)| part.holds(request, target)).max_by_key(|(_, part)| part.order)?;
+        Some(matched(route, part, request, target))
     }
+}
+
+/// What is filed of each part of a route, and under which hosts and beginnings of paths.
+fn filed(compiled: &Arc<Written>) -> impl Iterator<Item = (&Narrow, Vec<(Matcher, &str)>)> {
+    compiled.parts.iter().zip(0..).map(move |(part, number)| {
+        let matcher = Matcher { order: Reverse(part.order), part: number, route: compiled.clone() };
+        let filed = match &part.narrow.prefixes {
+            None => vec![(matcher, "")],
+            Some(prefixes) => prefixes.iter().map(|prefix| (matcher.clone(), &**prefix)).collect(),
+        };
+        (&part.narrow, filed)
+    })
+}
+
+fn matched<'r, 'q>(route: &'r Written, part: &'r Part, request: &Request<'q>, target: Target<'q>) -> Match<'r, 'q> {
+    let (taken, captures) = part.program.outcome(request, target);
+    let captures = captures.map_or(Captures::None, |captures| Captures::Kept(Box::new(captures)));
+    Match::new(&route.filed, request, taken, captures)
 }

@@ -1,96 +1,105 @@
 //! Finds the candidates for a request without trying every matcher: by host, then by the start of the path.
 //!
 //! A matcher is filed once for each of its hosts and paths: in the tree of the host, under the prefix that a path must
-//! have. What a tree yields for a request is a superset of what fits; the router checks the rest.
+//! have. What a tree yields for a request is a superset of what fits; the router checks the rest. All of it is
+//! persistent: filing a matcher copies the few nodes that lead to it.
 
 use crate::conditions::Affix;
-use crate::trie::{ANY_PATH, Filed, Forest, NodeId};
-use std::collections::HashMap;
+use crate::list::List;
+use crate::trie::Trie;
 
-/// The candidates of a router by host and path.
-#[derive(Debug, Default)]
-pub(crate) struct Index {
-    forest: Forest,
-    exact: HashMap<Box<str>, NodeId>,
-    /// `*.name` under `.name`.
-    suffixes: HashMap<Box<str>, NodeId>,
-    /// `name.*` under `name.`.
-    prefixes: HashMap<Box<str>, NodeId>,
-    /// Wildcards that do not stand at a dot.
-    others: Vec<(Affix, NodeId)>,
+/// Lists of matchers by what a path begins with.
+pub(crate) type Tree<T> = Trie<List<T>>;
+
+/// The candidates of a router by host and path; `T` is a matcher, ordered as it is tried.
+#[derive(Debug, Clone)]
+pub(crate) struct Index<T: Ord> {
+    exact: Trie<Tree<T>>,
+    /// `*name` under the bytes of `name` from the last to the first.
+    suffixes: Trie<Tree<T>>,
+    /// `name*` under `name`.
+    prefixes: Trie<Tree<T>>,
     /// Matchers without hosts.
-    any: Option<NodeId>,
+    any: Tree<T>,
 }
 
-impl Index {
-    /// Files a matcher under each of its hosts (none: any) and under what its paths begin with (none: any).
-    ///
-    /// Paths come with their number, which `Filed::path` gives back. Ranks must come in ascending order.
-    pub(crate) fn add<'a>(
-        &mut self,
-        rank: u32,
-        hosts: impl Iterator<Item = &'a Affix>,
-        prefixes: impl Iterator<Item = (u32, &'a str)> + Clone,
-    ) {
-        let mut hosts: Vec<NodeId> = hosts.map(|name| self.tree(name)).collect();
-        if hosts.is_empty() {
-            let forest = &mut self.forest;
-            hosts.push(*self.any.get_or_insert_with(|| forest.plant()));
-        }
-        // Two host rules that differ in the port share a tree.
-        hosts.sort_unstable();
-        hosts.dedup();
-        for root in hosts {
-            if prefixes.clone().next().is_none() {
-                self.forest.file(root, b"", Filed { rank, path: ANY_PATH });
+impl<T: Ord> Default for Index<T> {
+    fn default() -> Self {
+        Index { exact: Trie::default(), suffixes: Trie::default(), prefixes: Trie::default(), any: Trie::default() }
+    }
+}
+
+/// Longest host that is turned round without allocating.
+const HOST_LENGTH: usize = 255;
+
+impl<T: Ord + Clone> Index<T> {
+    /// Files matchers under each of the hosts (none: any), each under what its path begins with.
+    pub(crate) fn add<'a>(&mut self, hosts: impl Iterator<Item = &'a Affix>, filed: &[(T, &str)]) {
+        self.edit(hosts, |tree| {
+            for (item, prefix) in filed {
+                tree.edit(prefix.as_bytes(), |list| List::insert(list, item.clone()));
             }
-            for (path, prefix) in prefixes.clone() {
-                self.forest.file(root, prefix.as_bytes(), Filed { rank, path });
-            }
-        }
+        });
     }
 
-    fn tree(&mut self, name: &Affix) -> NodeId {
-        let forest = &mut self.forest;
-        let (map, key) = match name {
-            Affix::Exact(host) => (&mut self.exact, host),
-            Affix::Suffix(suffix) if suffix.starts_with('.') => (&mut self.suffixes, suffix),
-            Affix::Prefix(prefix) if prefix.ends_with('.') => (&mut self.prefixes, prefix),
-            other => {
-                if let Some((_, root)) = self.others.iter().find(|(known, _)| known == other) {
-                    return *root;
-                }
-                let root = forest.plant();
-                self.others.push((other.clone(), root));
-                return root;
+    /// Takes out what was filed in the same way.
+    pub(crate) fn remove<'a>(&mut self, hosts: impl Iterator<Item = &'a Affix>, filed: &[(T, &str)]) {
+        self.edit(hosts, |tree| {
+            for (item, prefix) in filed {
+                tree.edit(prefix.as_bytes(), |list| List::remove(list, item));
+            }
+        });
+    }
+
+    fn edit<'a>(&mut self, hosts: impl Iterator<Item = &'a Affix>, edit: impl Fn(&mut Tree<T>)) {
+        let mut is_any = true;
+        let edit_below = |place: &mut Option<Tree<T>>| {
+            let tree = place.get_or_insert_default();
+            edit(tree);
+            if tree.is_empty() {
+                *place = None;
             }
         };
-        if let Some(root) = map.get(key) {
-            return *root;
+        for host in hosts {
+            is_any = false;
+            match host {
+                Affix::Exact(name) => self.exact.edit(name.as_bytes(), edit_below),
+                Affix::Suffix(suffix) => {
+                    let reversed: Vec<u8> = suffix.bytes().rev().collect();
+                    self.suffixes.edit(&reversed, edit_below);
+                }
+                Affix::Prefix(prefix) => self.prefixes.edit(prefix.as_bytes(), edit_below),
+            }
         }
-        let root = forest.plant();
-        map.insert(key.clone(), root);
-        root
+        if is_any {
+            edit(&mut self.any);
+        }
     }
 
     /// Calls `try_list` with each list of candidates; lists are in order, likely winners come first.
     ///
     /// Every candidate is filed under a host rule that fits `host`, ports aside, and under a prefix of `path`.
-    pub(crate) fn candidates(&self, host: &str, path: &[u8], mut try_list: impl FnMut(&[Filed])) {
-        let mut visit = |root: Option<&NodeId>| {
-            if let Some(root) = root {
-                self.forest.prefixes_of(*root, path).for_each(&mut try_list);
-            }
-        };
-        visit(self.exact.get(host));
-        let dots = || host.bytes().enumerate().filter(|(_, byte)| *byte == b'.').map(|(index, _)| index);
+    pub(crate) fn candidates<'i>(&'i self, host: &str, path: &[u8], mut try_list: impl FnMut(&'i List<T>)) {
+        if let Some(tree) = self.exact.get(host.as_bytes()) {
+            tree.prefixes(path, &mut try_list);
+        }
         if !self.suffixes.is_empty() {
-            dots().for_each(|dot| visit(self.suffixes.get(&host[dot..])));
+            reversed(host, |host| self.suffixes.prefixes(host, |tree| tree.prefixes(path, &mut try_list)));
         }
         if !self.prefixes.is_empty() {
-            dots().for_each(|dot| visit(self.prefixes.get(&host[..=dot])));
+            self.prefixes.prefixes(host.as_bytes(), |tree| tree.prefixes(path, &mut try_list));
         }
-        self.others.iter().filter(|(name, _)| name.matches(host)).for_each(|(_, root)| visit(Some(root)));
-        visit(self.any.as_ref());
+        self.any.prefixes(path, try_list);
     }
+}
+
+/// Calls a function with the bytes of a host from the last to the first.
+fn reversed(host: &str, call: impl FnOnce(&[u8])) {
+    let mut buffer = [0; HOST_LENGTH];
+    let Some(room) = buffer.get_mut(..host.len()) else {
+        return call(&host.bytes().rev().collect::<Vec<_>>());
+    };
+    room.copy_from_slice(host.as_bytes());
+    room.reverse();
+    call(room);
 }

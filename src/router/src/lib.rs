@@ -3,8 +3,8 @@
 //! There are three sets of rules, Kong's router flavors. `traditional_compatible`, in `compatible`: every route becomes
 //! one matcher per prefix length (plus one for all its regex paths), matchers are ordered by a computed priority, and the
 //! first that fits wins. `expressions`: the same with conditions written by hand. `traditional`: the older rules.
-//! `priority` holds the order, `conditions` what a matcher asks of a request, `index` and `trie` find the matchers worth
-//! trying, `upstream` makes the path sent on.
+//! `priority` holds the order, `conditions` what a matcher asks of a request, `index`, `trie` and
+//! `list` find the matchers worth trying and keep what a change does not touch, `upstream` makes the path sent on.
 //!
 //! ```
 //! use gwctl_router::{Flavor, NoHeaders, Request, RequestPath, Router};
@@ -17,6 +17,8 @@
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test that fails to set up should stop"))]
 
+#[cfg(test)]
+mod change_tests;
 mod compatible;
 mod compile;
 mod conditions;
@@ -24,6 +26,7 @@ mod explain;
 pub mod expression;
 mod expressions;
 mod index;
+mod list;
 mod matched;
 mod path;
 mod pattern;
@@ -43,4 +46,4 @@ pub use matched::{Gate, Match, UriCaptures};
 pub use path::{PathRefusal, RequestPath, check_target};
 pub use problem::{Flavor, RouteProblem, UnknownFlavor, UnsupportedFlavor};
 pub use request::{HeaderLookup, NoHeaders, Request, split_host_port};
-pub use router::{RouteEntry, Router};
+pub use router::{Change, RouteEntry, Router};

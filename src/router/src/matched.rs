@@ -2,7 +2,7 @@
 
 use crate::pattern::{Groups, Pattern};
 use crate::request::Request;
-use crate::router::RouteEntry;
+use crate::router::FiledRoute;
 use crate::upstream::{upstream_path, upstream_path_v1};
 use gwctl_entities::view::{Route, Service};
 use std::sync::Arc;
@@ -14,6 +14,8 @@ pub struct Match<'r, 'q> {
     pub route: &'r Arc<Route>,
     /// Its service; None for a route that only runs plugins.
     pub service: Option<&'r Arc<Service>>,
+    /// Id of the service.
+    pub(crate) leads_to: Option<&'r Arc<str>>,
     host: &'q str,
     path: &'q [u8],
     taken: Taken<'r, 'q>,
@@ -98,15 +100,17 @@ impl UriCaptures {
 }
 
 impl<'r, 'q> Match<'r, 'q> {
+    /// The router puts the service in.
     pub(crate) fn new(
-        entry: &'r RouteEntry,
+        filed: &'r FiledRoute,
         request: &Request<'q>,
         taken: Taken<'r, 'q>,
         captures: Captures<'r>,
     ) -> Self {
         Match {
-            route: &entry.route,
-            service: entry.service.as_ref(),
+            route: &filed.route,
+            service: None,
+            leads_to: filed.service.as_ref(),
             host: request.host,
             path: request.path.as_bytes(),
             taken,

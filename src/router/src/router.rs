@@ -8,6 +8,7 @@ use crate::problem::{Flavor, RouteProblem, UnsupportedFlavor};
 use crate::request::Request;
 use crate::traditional::Traditional;
 use gwctl_entities::view::{Route, Service};
+use imbl::HashMap;
 use std::sync::Arc;
 
 /// A route and the service it leads to.
@@ -20,34 +21,78 @@ pub struct RouteEntry {
 }
 
 impl RouteEntry {
-    /// Whether both hold the very same route and service.
-    pub(crate) fn is_same(&self, other: &RouteEntry) -> bool {
-        let same_service = match (&self.service, &other.service) {
-            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
-            (None, None) => true,
-            _ => false,
-        };
-        same_service && Arc::ptr_eq(&self.route, &other.route)
-    }
-
     fn is_served(&self) -> bool {
         let over_http = |protocol: &String| matches!(protocol.as_str(), "http" | "https" | "grpc" | "grpcs");
         self.route.protocols.iter().any(over_http) && self.service.as_ref().is_none_or(|service| service.enabled)
     }
 }
 
-/// A compiled set of routes. Immutable; share it behind an `Arc`.
-#[derive(Debug)]
+/// A route as the tables keep it: with the id of its service only.
+#[derive(Debug, Clone)]
+pub(crate) struct FiledRoute {
+    pub(crate) route: Arc<Route>,
+    pub(crate) service: Option<Arc<str>>,
+}
+
+impl FiledRoute {
+    pub(crate) fn of(entry: &RouteEntry) -> Self {
+        FiledRoute { route: entry.route.clone(), service: entry.service.as_ref().map(|service| service.id.clone()) }
+    }
+}
+
+/// A step from one set of routes to the next; see [`Router::change`].
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// A route is new or says something else, or leads to another service.
+    Put(RouteEntry),
+    /// The route with this id is gone or no longer served.
+    Remove(Arc<str>),
+    /// A service says something else; the routes that lead to it stay as they are.
+    PutService(Arc<Service>),
+    /// No route leads to the service with this id any more.
+    RemoveService(Arc<str>),
+}
+
+/// A compiled set of routes. A copy costs nothing and shares everything with the original.
+#[derive(Debug, Clone)]
 pub struct Router {
     pub(crate) table: Table,
+    /// Services by id, apart from the routes, so that a changed service costs the same for one route and for all.
+    services: HashMap<Arc<str>, Arc<Service>>,
 }
 
 /// The routes in the form of a flavor.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Table {
     Compatible(Box<Compatible>),
     Traditional(Box<Traditional>),
     Expressions(Box<Expressions>),
+}
+
+impl Table {
+    fn put(&mut self, entry: &RouteEntry) -> Result<(), Vec<RouteProblem>> {
+        match self {
+            Table::Compatible(table) => table.put(entry),
+            Table::Traditional(table) => table.put(entry),
+            Table::Expressions(table) => table.put(entry),
+        }
+    }
+
+    fn remove(&mut self, id: &str) {
+        match self {
+            Table::Compatible(table) => table.remove(id),
+            Table::Traditional(table) => table.remove(id),
+            Table::Expressions(table) => table.remove(id),
+        }
+    }
+
+    fn find<'r, 'q>(&'r self, request: &Request<'q>) -> Option<Match<'r, 'q>> {
+        match self {
+            Table::Compatible(table) => table.find(request),
+            Table::Traditional(table) => table.find(request),
+            Table::Expressions(table) => table.find(request),
+        }
+    }
 }
 
 impl Default for Router {
@@ -57,13 +102,14 @@ impl Default for Router {
 }
 
 impl Router {
-    fn empty(flavor: Flavor) -> Self {
+    /// A router without routes.
+    pub fn empty(flavor: Flavor) -> Self {
         let table = match flavor {
             Flavor::TraditionalCompatible => Table::Compatible(Box::default()),
             Flavor::Traditional => Table::Traditional(Box::default()),
             Flavor::Expressions => Table::Expressions(Box::default()),
         };
-        Router { table }
+        Router { table, services: HashMap::new() }
     }
 
     /// Compiles routes. Routes that cannot be compiled are left out and reported; the others serve.
@@ -76,29 +122,37 @@ impl Router {
         flavor: Flavor,
         routes: impl IntoIterator<Item = RouteEntry>,
     ) -> Result<(Self, Vec<RouteProblem>), UnsupportedFlavor> {
-        Ok(Router::empty(flavor).rebuild(routes))
+        Ok(Router::empty(flavor).change(routes.into_iter().map(Change::Put)))
     }
 
-    /// Compiles a changed set of routes in the same flavor, taking over what this router has already compiled.
+    /// The router after some changes. Costs what changes, whatever the number of routes; the rest is shared.
     ///
-    /// A route is taken over when its entry holds the same `Arc`s as before, so unchanged routes must keep theirs.
-    pub fn rebuild(&self, routes: impl IntoIterator<Item = RouteEntry>) -> (Self, Vec<RouteProblem>) {
-        let served = routes.into_iter().filter(RouteEntry::is_served);
-        let (table, problems) = match &self.table {
-            Table::Compatible(table) => {
-                let (table, problems) = table.rebuild(served);
-                (Table::Compatible(Box::new(table)), problems)
+    /// Routes that cannot be compiled are left out and reported, as by [`Router::build`].
+    pub fn change(&self, changes: impl IntoIterator<Item = Change>) -> (Self, Vec<RouteProblem>) {
+        let mut router = self.clone();
+        let mut problems = Vec::new();
+        for change in changes {
+            match change {
+                Change::Put(entry) if entry.is_served() => {
+                    problems.extend(router.table.put(&entry).err().unwrap_or_default());
+                    if let Some(service) = entry.service {
+                        router.put_service(service);
+                    }
+                }
+                Change::Put(entry) => router.table.remove(&entry.route.id),
+                Change::Remove(id) => router.table.remove(&id),
+                Change::PutService(service) => router.put_service(service),
+                Change::RemoveService(id) => _ = router.services.remove(&id),
             }
-            Table::Traditional(table) => {
-                let (table, problems) = table.rebuild(served);
-                (Table::Traditional(Box::new(table)), problems)
-            }
-            Table::Expressions(table) => {
-                let (table, problems) = table.rebuild(served);
-                (Table::Expressions(Box::new(table)), problems)
-            }
-        };
-        (Router { table }, problems)
+        }
+        (router, problems)
+    }
+
+    fn put_service(&mut self, service: Arc<Service>) {
+        // Routes come one by one with the service they share.
+        if self.services.get(&service.id).is_none_or(|known| !Arc::ptr_eq(known, &service)) {
+            self.services.insert(service.id.clone(), service);
+        }
     }
 
     /// The flavor it was built for.
@@ -126,11 +180,9 @@ impl Router {
 
     /// The route for a request; None is answered with 404.
     pub fn find<'r, 'q>(&'r self, request: &Request<'q>) -> Option<Match<'r, 'q>> {
-        match &self.table {
-            Table::Compatible(table) => table.find(request),
-            Table::Traditional(table) => table.find(request),
-            Table::Expressions(table) => table.find(request),
-        }
+        let mut found = self.table.find(request)?;
+        found.service = found.leads_to.and_then(|id| self.services.get(id));
+        Some(found)
     }
 
     /// Tries every matcher in order: what a match is by definition.

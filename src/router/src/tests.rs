@@ -314,20 +314,36 @@ fn explain_names_the_first_field_that_failed() {
 }
 
 #[test]
-fn rebuilding_takes_over_what_did_not_change() {
+fn a_change_shares_what_it_does_not_touch() {
     let entries: Vec<_> =
         (0..3).map(|number| route(json!({"id": id(number), "paths": [format!("/{number}")]}))).collect();
     let (old, _) = Router::build(Flavor::default(), entries.clone()).unwrap();
     let changed = route(json!({"id": id(1), "name": "changed", "paths": ["/new"]}));
-    let (new, _) = old.rebuild([entries[0].clone(), changed]);
-    assert_eq!(new.len(), 2);
+    let (new, problems) = old.change([Change::Put(changed), Change::Remove(id(2).into())]);
+    assert_eq!((new.len(), problems), (2, vec![]));
     let first = |router: &Router| match &router.table {
-        Table::Compatible(table) => Arc::as_ptr(&table.routes[0]),
+        Table::Compatible(table) => Arc::as_ptr(&table.routes[id(0).as_str()]),
         _ => unreachable!("it was built so"),
     };
     assert_eq!(first(&old), first(&new));
     takes(&new, get("x", "/new"), "changed");
     takes(&new, get("x", "/1"), "none");
+    takes(&new, get("x", "/2"), "none");
+    assert_eq!(old.len(), 3);
+}
+
+#[test]
+fn a_changed_service_is_seen_by_its_routes() {
+    let service = |path: &str| {
+        let record = json!({"id": id(1), "protocol": "http", "host": "h", "port": 80, "path": path});
+        Arc::new(from_record::<Service>(record.as_object().unwrap()).unwrap())
+    };
+    let entry = RouteEntry { service: Some(service("/old")), ..route(json!({"id": id(2), "paths": ["/r"]})) };
+    let (old, _) = Router::build(Flavor::default(), [entry]).unwrap();
+    let (new, _) = old.change([Change::PutService(service("/new"))]);
+    for (router, expected) in [(&old, "/old/x"), (&new, "/new/x")] {
+        get("h", "/r/x").with(|request| assert_eq!(router.find(request).unwrap().upstream_path(), expected));
+    }
 }
 
 // From here on: the index against the ordered scan.

@@ -1,142 +1,233 @@
-//! A radix tree over byte strings, many trees in one arena.
+//! A persistent radix tree over byte strings: a copy costs nothing, a change copies the nodes on its path and shares
+//! the rest with the tree it came from.
 
-/// A tree node by its place in the arena.
-pub(crate) type NodeId = u32;
+use std::sync::Arc;
 
-/// Something filed under a prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Filed {
-    /// The matcher's place in the order.
-    pub(crate) rank: u32,
-    /// The path of the matcher; `ANY_PATH` for a matcher without paths.
-    pub(crate) path: u32,
+/// Values by key. Under a request's text, [`Trie::prefixes`] finds the values of all keys that the text begins with.
+#[derive(Debug, Clone)]
+pub(crate) struct Trie<V> {
+    root: Arc<Node<V>>,
 }
 
-/// Stands for "any path" in `Filed::path`.
-pub(crate) const ANY_PATH: u32 = u32::MAX;
-
-/// The nodes of all trees.
-#[derive(Debug, Default)]
-pub(crate) struct Forest {
-    nodes: Vec<Node>,
-}
-
-#[derive(Debug, Default)]
-struct Node {
+/// Below the root every node has a value or at least two children.
+#[derive(Debug, Clone)]
+struct Node<V> {
     label: Box<[u8]>,
-    parent: Option<NodeId>,
     /// By the first byte of the child's label.
-    children: Vec<(u8, NodeId)>,
-    /// In order.
-    filed: Vec<Filed>,
+    children: Vec<(u8, Arc<Node<V>>)>,
+    value: Option<V>,
 }
 
-impl Forest {
-    /// Plants an empty tree.
-    pub(crate) fn plant(&mut self) -> NodeId {
-        self.push(Node::default())
+/// Values on one path that are found without allocating.
+const SHALLOW: usize = 12;
+
+impl<V> Default for Trie<V> {
+    fn default() -> Self {
+        Trie { root: Arc::new(Node { label: Box::default(), children: Vec::new(), value: None }) }
+    }
+}
+
+impl<V> Trie<V> {
+    /// Whether it holds nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.root.value.is_none() && self.root.children.is_empty()
     }
 
-    fn push(&mut self, node: Node) -> NodeId {
-        self.nodes.push(node);
-        (self.nodes.len() - 1) as NodeId
-    }
-
-    fn child(&self, node: NodeId, first: u8) -> Option<NodeId> {
-        let children = &self.nodes[node as usize].children;
-        children.binary_search_by_key(&first, |(byte, _)| *byte).ok().map(|index| children[index].1)
-    }
-
-    fn adopt(&mut self, parent: NodeId, child: NodeId) {
-        let Some(first) = self.nodes[child as usize].label.first().copied() else { return };
-        let children = &mut self.nodes[parent as usize].children;
-        match children.binary_search_by_key(&first, |(byte, _)| *byte) {
-            Ok(index) => children[index].1 = child,
-            Err(index) => children.insert(index, (first, child)),
-        }
-    }
-
-    /// Files an item under `prefix`. Items must come in order.
-    pub(crate) fn file(&mut self, root: NodeId, prefix: &[u8], item: Filed) {
-        let node = self.node_for(root, prefix);
-        let filed = &mut self.nodes[node as usize].filed;
-        if filed.last() != Some(&item) {
-            filed.push(item);
-        }
-    }
-
-    fn node_for(&mut self, root: NodeId, prefix: &[u8]) -> NodeId {
-        let (mut node, mut rest) = (root, prefix);
+    /// The value of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&V> {
+        let (mut node, mut rest) = (&*self.root, key);
         while let Some(first) = rest.first() {
-            let Some(child) = self.child(node, *first) else {
-                let leaf = self.push(Node { label: rest.into(), parent: Some(node), ..Node::default() });
-                self.adopt(node, leaf);
-                return leaf;
+            node = node.child(*first)?;
+            rest = rest.strip_prefix(&*node.label)?;
+        }
+        node.value.as_ref()
+    }
+
+    /// Visits the values of the keys that `text` begins with, the longest key first.
+    pub(crate) fn prefixes<'t>(&'t self, text: &[u8], mut visit: impl FnMut(&'t V)) {
+        let mut shallow = [None; SHALLOW];
+        let mut count = 0;
+        let mut deep = Vec::new();
+        self.walk(text, |_, value| {
+            match shallow.get_mut(count) {
+                Some(place) => *place = Some(value),
+                None => deep.push(value),
+            }
+            count += 1;
+        });
+        deep.into_iter().rev().for_each(&mut visit);
+        shallow.into_iter().rev().flatten().for_each(visit);
+    }
+
+    /// Length and value of the longest key that `text` begins with.
+    pub(crate) fn longest(&self, text: &[u8]) -> Option<(usize, &V)> {
+        let mut longest = None;
+        self.walk(text, |length, value| longest = Some((length, value)));
+        longest
+    }
+
+    /// Visits length and value of the keys that `text` begins with, the shortest first.
+    fn walk<'t>(&'t self, text: &[u8], mut visit: impl FnMut(usize, &'t V)) {
+        let (mut node, mut rest) = (&*self.root, text);
+        loop {
+            if let Some(value) = &node.value {
+                visit(text.len() - rest.len(), value);
+            }
+            let Some(child) = rest.first().and_then(|first| node.child(*first)) else { return };
+            let Some(tail) = rest.strip_prefix(&*child.label) else { return };
+            (node, rest) = (child, tail);
+        }
+    }
+}
+
+impl<V: Clone> Trie<V> {
+    /// Changes the value of a key, which is gone when none is left behind.
+    pub(crate) fn edit(&mut self, key: &[u8], edit: impl FnOnce(&mut Option<V>)) {
+        let mut node = Arc::make_mut(&mut self.root);
+        let (mut rest, mut is_root) = (key, true);
+        loop {
+            let Some(first) = rest.first() else { return edit(&mut node.value) };
+            let at = match node.place(*first) {
+                Ok(at) => at,
+                Err(at) => {
+                    node.grow(at, rest, edit);
+                    break;
+                }
             };
-            let label = &self.nodes[child as usize].label;
-            let common = label.iter().zip(rest).take_while(|(ours, theirs)| ours == theirs).count();
-            node = if common == label.len() { child } else { self.split(child, common) };
+            let child = Arc::make_mut(&mut node.children[at].1);
+            let common = child.label.iter().zip(rest).take_while(|(ours, theirs)| ours == theirs).count();
+            if common < child.label.len() {
+                child.split(common);
+            }
             rest = &rest[common..];
+            if rest.is_empty() {
+                edit(&mut child.value);
+                child.join();
+                if child.value.is_none() && child.children.is_empty() {
+                    node.children.remove(at);
+                }
+                break;
+            }
+            node = Arc::make_mut(&mut node.children[at].1);
+            is_root = false;
         }
-        node
+        if !is_root {
+            node.join();
+        }
+    }
+}
+
+impl<V> Node<V> {
+    fn place(&self, first: u8) -> Result<usize, usize> {
+        self.children.binary_search_by_key(&first, |(byte, _)| *byte)
     }
 
-    /// Puts a node above `lower` that takes the first `length` bytes of its label.
-    fn split(&mut self, lower: NodeId, length: usize) -> NodeId {
-        let below = &mut self.nodes[lower as usize];
-        let (head, tail) = below.label.split_at(length);
-        let (head, tail) = (head.into(), tail.into());
-        below.label = tail;
-        let above = below.parent;
-        let middle = self.push(Node { label: head, parent: above, ..Node::default() });
-        self.nodes[lower as usize].parent = Some(middle);
-        self.adopt(middle, lower);
-        if let Some(above) = above {
-            self.adopt(above, middle);
-        }
-        middle
+    fn child(&self, first: u8) -> Option<&Node<V>> {
+        self.place(first).ok().map(|at| &*self.children[at].1)
     }
 
-    /// The lists filed under the prefixes of `text`, the longest prefix first.
-    pub(crate) fn prefixes_of<'f>(&'f self, root: NodeId, text: &[u8]) -> impl Iterator<Item = &'f [Filed]> {
-        let (mut deepest, mut rest) = (root, text);
-        while let Some(child) = rest.first().and_then(|first| self.child(deepest, *first)) {
-            let Some(tail) = rest.strip_prefix(&*self.nodes[child as usize].label) else { break };
-            (deepest, rest) = (child, tail);
+    /// Puts a leaf below, unless it stays without value.
+    fn grow(&mut self, at: usize, label: &[u8], edit: impl FnOnce(&mut Option<V>)) {
+        let mut value = None;
+        edit(&mut value);
+        if value.is_some() {
+            let leaf = Node { label: label.into(), children: Vec::new(), value };
+            self.children.reserve_exact(1);
+            self.children.insert(at, (label[0], Arc::new(leaf)));
         }
-        let upwards = std::iter::successors(Some(deepest), |node| self.nodes[*node as usize].parent);
-        upwards.map(|node| self.nodes[node as usize].filed.as_slice()).filter(|filed| !filed.is_empty())
+    }
+
+    /// Becomes the node for the first `length` bytes of its label; what it was goes below.
+    fn split(&mut self, length: usize) {
+        let (head, tail) = self.label.split_at(length);
+        let (head, tail): (Box<[u8]>, Box<[u8]>) = (head.into(), tail.into());
+        let first = tail[0];
+        let below = Node { label: tail, children: std::mem::take(&mut self.children), value: self.value.take() };
+        self.label = head;
+        self.children = vec![(first, Arc::new(below))];
+    }
+}
+
+impl<V: Clone> Node<V> {
+    /// A node without value takes in its only child.
+    fn join(&mut self) {
+        if self.value.is_some() || self.children.len() != 1 {
+            return;
+        }
+        let Some((_, only)) = self.children.pop() else { return };
+        let only = Arc::unwrap_or_clone(only);
+        self.label = [&*self.label, &*only.label].concat().into();
+        (self.children, self.value) = (only.children, only.value);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
-    fn ranks(forest: &Forest, root: NodeId, text: &str) -> Vec<u32> {
-        forest.prefixes_of(root, text.as_bytes()).flatten().map(|filed| filed.rank).collect()
+    fn found(trie: &Trie<u32>, text: &str) -> Vec<u32> {
+        let mut found = Vec::new();
+        trie.prefixes(text.as_bytes(), |value| found.push(*value));
+        found
     }
 
     #[test]
     fn every_prefix_is_found_the_longest_first() {
-        let mut forest = Forest::default();
-        let root = forest.plant();
-        for (rank, prefix) in ["/a/bc", "/a", "/a/bd", "", "/a/b", "/x"].into_iter().enumerate() {
-            forest.file(root, prefix.as_bytes(), Filed { rank: rank as u32, path: 0 });
+        let mut trie = Trie::default();
+        for (number, prefix) in ["/a/bc", "/a", "/a/bd", "", "/a/b", "/x"].into_iter().enumerate() {
+            trie.edit(prefix.as_bytes(), |value| *value = Some(number as u32));
         }
-        assert_eq!(ranks(&forest, root, "/a/bcd"), [0, 4, 1, 3]);
-        assert_eq!(ranks(&forest, root, "/a/b"), [4, 1, 3]);
-        assert_eq!(ranks(&forest, root, "/ab"), [1, 3]);
-        assert_eq!(ranks(&forest, root, "/"), [3]);
-        assert_eq!(ranks(&forest, root, ""), [3]);
+        assert_eq!(found(&trie, "/a/bcd"), [0, 4, 1, 3]);
+        assert_eq!(found(&trie, "/a/b"), [4, 1, 3]);
+        assert_eq!(found(&trie, "/ab"), [1, 3]);
+        assert_eq!(found(&trie, "/"), [3]);
+        assert_eq!(found(&trie, ""), [3]);
+        assert_eq!(trie.longest(b"/a/x"), Some((2, &1)));
+        assert_eq!((trie.get(b"/a/b"), trie.get(b"/a/")), (Some(&4), None));
     }
 
     #[test]
-    fn trees_do_not_see_each_other() {
-        let mut forest = Forest::default();
-        let (one, two) = (forest.plant(), forest.plant());
-        forest.file(one, b"/a", Filed { rank: 1, path: 0 });
-        forest.file(two, b"/a", Filed { rank: 2, path: 0 });
-        assert_eq!((ranks(&forest, one, "/a"), ranks(&forest, two, "/a")), (vec![1], vec![2]));
+    fn long_paths_find_more_than_fits_the_stack() {
+        let mut trie = Trie::default();
+        let text = "/".repeat(40);
+        for length in 0..text.len() {
+            trie.edit(&text.as_bytes()[..length], |value| *value = Some(length as u32));
+        }
+        assert_eq!(found(&trie, &text), (0..40).rev().collect::<Vec<_>>());
+    }
+
+    /// The rule that keeps a tree as small as what it holds.
+    fn is_tidy(node: &Node<u32>, is_root: bool) -> bool {
+        (is_root || node.value.is_some() || node.children.len() > 1)
+            && node.children.iter().all(|(first, child)| child.label.first() == Some(first) && is_tidy(child, false))
+    }
+
+    proptest! {
+        #[test]
+        fn edits_give_what_a_map_gives_and_leave_copies_alone(
+            edits in prop::collection::vec(("[ab]{0,5}", prop::option::of(0..9_u32)), 0..60),
+        ) {
+            let (mut trie, mut map) = (Trie::default(), BTreeMap::new());
+            let mut copies = Vec::new();
+            for (key, value) in edits {
+                trie.edit(key.as_bytes(), |place| *place = value);
+                match value {
+                    Some(value) => _ = map.insert(key, value),
+                    None => _ = map.remove(&key),
+                }
+                prop_assert!(is_tidy(&trie.root, true));
+                copies.push((trie.clone(), map.clone()));
+            }
+            for (trie, map) in copies {
+                prop_assert_eq!(trie.is_empty(), map.is_empty());
+                for text in ["", "a", "abba", "bbbbb", "abaab"] {
+                    let expected = map.iter().rev().filter(|(key, _)| text.starts_with(key.as_str()));
+                    prop_assert_eq!(found(&trie, text), expected.map(|(_, value)| *value).collect::<Vec<_>>());
+                    prop_assert_eq!(trie.get(text.as_bytes()), map.get(text));
+                }
+            }
+        }
     }
 }

@@ -1,8 +1,9 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use super::*;
-use crate::{EmptyDirectory, PluginError, Step, context::Context};
+use crate::{EmptyDirectory, Node, PluginError, PluginHost, Step, context::Context};
 use gwctl_entities::Value;
+use proptest::prelude::*;
 use serde_json::json;
 use std::future::Future;
 use std::pin::pin;
@@ -74,8 +75,14 @@ fn node() -> Arc<Node> {
 }
 
 fn build(list: Value, previous: Option<&Chains>) -> Result<Chains, Vec<ChainProblem>> {
-    let (route, service): (Arc<str>, Arc<str>) = ("r".into(), "s".into());
-    Chains::build(rows(list), [(&route, Some(&service))], &[Arc::new(Probes)], &node(), previous)
+    let rows = rows(list);
+    let empty = Chains::default();
+    let previous = previous.unwrap_or(&empty);
+    let gone = previous.rows().map(|row| row.facts.id.clone()).filter(|id| rows.iter().all(|row| row.id != *id));
+    let changes = gone.map(|id| (id, None)).chain(rows.iter().map(|row| (row.id.clone(), Some(row))));
+    let hosts: [Arc<dyn PluginHost>; 1] = [Arc::new(Probes)];
+    let service_of = |route: &str| (route == "r").then(|| Some("s".into()));
+    previous.change(changes, ["r".into()], &Builder { hosts: &hosts, node: &node(), service_of: &service_of })
 }
 
 fn ids(chain: &Chain, consumer: Option<&str>) -> Vec<String> {
@@ -188,4 +195,59 @@ fn an_unchanged_row_keeps_its_plugin_object() {
 fn all_rows_of_unknown_plugins_are_named() {
     let problems = build(json!([{"id": "1", "name": "x"}, {"id": "2", "name": "y"}]), None).err().unwrap();
     assert_eq!(problems.len(), 2);
+}
+
+/// A row by the place it takes: name, route, service and consumer, each from a few or none.
+fn row_at(place: usize, text: u8) -> (Arc<str>, Value) {
+    let (id, name) = (format!("{place:03}"), ["auth", "late", "later"][place % 3]);
+    let one_of = |names: &[Option<&str>], at: usize| names[at % names.len()].map(|id| json!({"id": id}));
+    let row = json!({
+        "id": id,
+        "name": name,
+        "route": one_of(&[None, Some("r"), Some("q")], place / 3),
+        "service": one_of(&[None, Some("s"), Some("t")], place / 9),
+        "consumer": one_of(&[None, Some("c")], place / 27),
+        "enabled": text != 0,
+        "config": {"text": text},
+    });
+    (id.into(), row)
+}
+
+proptest! {
+    #[test]
+    fn changes_lead_where_building_leads(
+        steps in prop::collection::vec((0..54_usize, prop::option::of(0..3_u8), prop::option::of(0..4_u8)), 1..40),
+    ) {
+        let (mut chains, mut model) = (Chains::default(), std::collections::BTreeMap::new());
+        let (mut route_of, node) = ([None, Some(Some("s"))], node());
+        let hosts: [Arc<dyn PluginHost>; 1] = [Arc::new(Probes)];
+        for (place, text, moved) in steps {
+            // Routes come, go and lead to other services meanwhile.
+            if let Some(moved) = moved {
+                route_of[usize::from(moved) % 2] = [None, Some(None), Some(Some("s")), Some(Some("t"))][place % 4];
+            }
+            let (id, row) = row_at(place, text.unwrap_or(0));
+            let row: Option<view::Plugin> = text.map(|_| serde_json::from_value(row).unwrap());
+            let service_of = |route: &str| route_of[usize::from(route == "r")].map(|service| service.map(Arc::from));
+            let builder = Builder { hosts: &hosts, node: &node, service_of: &service_of };
+            let routes = || ["q".into(), "r".into()];
+            chains = chains.change([(id.clone(), row.as_ref())], routes(), &builder).unwrap();
+            match row {
+                Some(row) => _ = model.insert(id, row),
+                None => _ = model.remove(&id),
+            }
+            let all = model.iter().map(|(id, row)| (id.clone(), Some(row)));
+            let built = Chains::default().change(all, routes(), &builder).unwrap();
+            for (route, service) in [("q", None), ("q", Some("s")), ("r", Some("s")), ("x", Some("t")), ("x", None)] {
+                let led = service_of(route).is_none_or(|to| to.as_deref() == service);
+                for consumer in [None, Some("c")].into_iter().filter(|_| led) {
+                    let of = |chains: &Chains| {
+                        let chain = chains.of_route(route, service);
+                        (ids(chain, consumer), chain.phases(), chain.needs(), chain.is_empty())
+                    };
+                    prop_assert_eq!(of(&chains), of(&built));
+                }
+            }
+        }
+    }
 }

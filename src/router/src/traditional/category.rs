@@ -2,22 +2,25 @@
 
 use super::Asked;
 use super::host::AskedHost;
-use super::route::{OldPath, OldRoute, rule};
+use super::known::{Counts, has_header};
+use super::part::OldPart;
+use super::route::rule;
 use crate::index::Index;
-use crate::trie::{ANY_PATH, Filed};
-use std::collections::HashMap;
+use crate::list::List;
 
 /// The parts of routes that use the same kinds of fields.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Category {
     pub(crate) rules: u8,
+    /// How many parts there are.
+    pub(crate) parts: usize,
     /// The parts by host and path.
-    pub(crate) index: Index,
-    hosts: HashMap<Box<str>, u32>,
-    headers: HashMap<Box<str>, u32>,
-    paths: HashMap<Box<str>, u32>,
-    methods: HashMap<Box<str>, u32>,
-    snis: HashMap<Box<str>, u32>,
+    index: Index<OldPart>,
+    hosts: Counts,
+    headers: Counts,
+    paths: Counts,
+    methods: Counts,
+    snis: Counts,
 }
 
 /// The value of a field that the fewest routes share; those routes are tried before the others of their category.
@@ -32,11 +35,12 @@ pub(crate) enum Key<'a> {
 
 impl Key<'_> {
     /// Whether a part of a route has the value.
-    pub(crate) fn is_of(self, route: &OldRoute, path: Option<&OldPath>) -> bool {
+    pub(crate) fn is_of(self, part: &OldPart) -> bool {
+        let route = &*part.route;
         match self {
             Key::Host(name) => route.hosts.iter().any(|host| *host.value == *name),
-            Key::Header(name) => route.headers.iter().any(|header| *header.name.lower == *name),
-            Key::Path(value) => path.is_some_and(|path| path.value() == value),
+            Key::Header(name) => has_header(route, name),
+            Key::Path(value) => part.path().is_some_and(|path| path.value() == value),
             Key::Method(name) => route.methods.iter().any(|method| **method == *name),
             Key::Sni(name) => route.snis.iter().any(|sni| **sni == *name),
         }
@@ -49,30 +53,32 @@ impl Category {
         Category { rules, ..Category::default() }
     }
 
-    /// Takes a part in. Ranks must come in ascending order.
-    pub(crate) fn add(&mut self, rank: u32, route: &OldRoute, path: Option<&OldPath>) {
-        let count = |map: &mut HashMap<Box<str>, u32>, key: &str| match map.get_mut(key) {
-            Some(count) => *count += 1,
-            None => {
-                map.insert(key.into(), 1);
-            }
-        };
-        route.hosts.iter().for_each(|host| count(&mut self.hosts, &host.value));
-        route.headers.iter().for_each(|header| count(&mut self.headers, &header.name.lower));
-        route.methods.iter().for_each(|method| count(&mut self.methods, method));
-        route.snis.iter().for_each(|sni| count(&mut self.snis, sni));
-        path.into_iter().for_each(|path| count(&mut self.paths, path.value()));
+    /// Takes a part in (true) or out.
+    pub(crate) fn edit(&mut self, part: &OldPart, add: bool) {
+        let route = &*part.route;
+        route.hosts.iter().for_each(|host| self.hosts.count(&host.value, add));
+        route.headers.iter().for_each(|header| self.headers.count(&header.name.lower, add));
+        route.methods.iter().for_each(|method| self.methods.count(method, add));
+        route.snis.iter().for_each(|sni| self.snis.count(sni, add));
+        part.path().into_iter().for_each(|path| self.paths.count(path.value(), add));
         let hosts = route.hosts.iter().map(|host| &host.filed);
-        self.index.add(rank, hosts, path.into_iter().map(|path| (ANY_PATH, path.literal())));
+        let filed = [(part.clone(), part.path().map_or("", |path| path.literal()))];
+        if add {
+            self.parts += 1;
+            self.index.add(hosts, &filed);
+        } else {
+            self.parts -= 1;
+            self.index.remove(hosts, &filed);
+        }
     }
 
     /// The list of routes to try first: by header when there is one, else the shortest, the earlier kind on a tie.
     pub(crate) fn shortest<'a>(&self, asked: &Asked<'a>) -> Option<Key<'a>> {
-        let of = |map: &HashMap<Box<str>, u32>, value: Option<&str>| value.and_then(|value| map.get(value).copied());
+        let of = |counts: &Counts, value: Option<&str>| value.and_then(|value| counts.get(value));
         let uses = |rule| self.rules & rule != 0;
         let host = asked.first_host.or(asked.host.as_ref().map(|host| host.raw)).filter(|_| uses(rule::HOST));
         let header = asked.first_header.filter(|_| uses(rule::HEADER));
-        if let Some(name) = header.filter(|name| self.headers.contains_key(*name)) {
+        if let Some(name) = header.filter(|name| self.headers.has(name)) {
             return Some(Key::Header(name));
         }
         let path = asked.first_path.filter(|_| uses(rule::PATH));
@@ -91,7 +97,12 @@ impl Category {
     }
 
     /// Calls `try_list` with each list of parts whose hosts and paths may fit.
-    pub(crate) fn candidates(&self, host: Option<&AskedHost<'_>>, path: &[u8], mut try_list: impl FnMut(&[Filed])) {
+    pub(crate) fn candidates<'c>(
+        &'c self,
+        host: Option<&AskedHost<'_>>,
+        path: &[u8],
+        mut try_list: impl FnMut(&'c List<OldPart>),
+    ) {
         match host.filter(|_| self.rules & rule::HOST != 0) {
             Some(host) => host.forms().for_each(|form| self.index.candidates(form, path, &mut try_list)),
             None => self.index.candidates("", path, try_list),

@@ -18,14 +18,25 @@ pub(crate) struct Order {
 }
 
 impl Order {
+    /// Whether it comes first without doubt.
     pub(crate) fn precedes(&self, other: &Order) -> bool {
-        let key = |order: &Order| {
-            (Reverse(order.kind), Reverse(order.headers), Reverse(order.regex_priority), Reverse(order.length))
-        };
-        match (key(self).cmp(&key(other)), self.created_at, other.created_at) {
+        match (self.cmp_undated(other), self.created_at, other.created_at) {
             (Ordering::Equal, Some(ours), Some(theirs)) => ours < theirs,
             (order, ..) => order == Ordering::Less,
         }
+    }
+
+    /// Compares all but the dates.
+    pub(crate) fn cmp_undated(&self, other: &Order) -> Ordering {
+        let key = |order: &Order| {
+            (Reverse(order.kind), Reverse(order.headers), Reverse(order.regex_priority), Reverse(order.length))
+        };
+        key(self).cmp(&key(other))
+    }
+
+    /// Compares everything; the same as [`Order::precedes`] among parts that all have a date.
+    pub(crate) fn cmp_dated(&self, other: &Order) -> Ordering {
+        self.cmp_undated(other).then(self.created_at.cmp(&other.created_at))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::matched::{Captures, Taken};
 use crate::pattern::{Pattern, has_bare_alternation, literal_prefix};
 use crate::problem::RouteProblem;
 use crate::request::Request;
-use crate::router::RouteEntry;
+use crate::router::{FiledRoute, RouteEntry};
 use gwctl_entities::view::Route;
 
 /// The kinds of fields a route uses or a request could meet, as a set.
@@ -146,7 +146,7 @@ impl OldHeader {
 /// A route, compiled once and shared by the tables it is in.
 #[derive(Debug)]
 pub(crate) struct OldRoute {
-    pub(crate) entry: RouteEntry,
+    pub(crate) filed: FiledRoute,
     /// The kinds of fields it uses.
     pub(crate) rules: u8,
     pub(crate) hosts: Vec<OldHost>,
@@ -158,7 +158,7 @@ pub(crate) struct OldRoute {
 
 impl OldRoute {
     /// Compiles a route, or lists everything that is wrong with it.
-    pub(crate) fn new(entry: RouteEntry) -> Result<Self, Vec<RouteProblem>> {
+    pub(crate) fn new(entry: &RouteEntry) -> Result<Self, Vec<RouteProblem>> {
         let mut problems = Problems::of(&entry.route);
         let route = &*entry.route;
         if route.expression.is_some() {
@@ -176,7 +176,7 @@ impl OldRoute {
             methods: route.methods.iter().map(|method| method.to_ascii_uppercase().into()).collect(),
             snis: route.snis.iter().map(dotless).collect(),
             paths,
-            entry: entry.clone(),
+            filed: FiledRoute::of(entry),
         };
         compiled.rules = compiled.used();
         if compiled.rules == 0 && problems.list.is_empty() {
@@ -187,7 +187,7 @@ impl OldRoute {
 
     /// A path of this route as it is written in it.
     pub(crate) fn written(&self, path: &OldPath) -> Option<&str> {
-        let paths = self.paths.iter().zip(&self.entry.route.paths);
+        let paths = self.paths.iter().zip(&self.filed.route.paths);
         paths.into_iter().find(|(known, _)| std::ptr::eq(*known, path)).map(|(_, text)| text.as_str())
     }
 
@@ -212,9 +212,9 @@ impl OldRoute {
         Order {
             kind: u8::from(wildcard_port) << 2 | u8::from(plain_hosts) << 1 | u8::from(is_regex),
             headers: self.headers.len(),
-            regex_priority: if is_regex { self.entry.route.regex_priority } else { 0 },
+            regex_priority: if is_regex { self.filed.route.regex_priority } else { 0 },
             length: path.filter(|path| !path.is_regex()).map_or(0, |path| path.value().len()),
-            created_at: self.entry.route.created_at,
+            created_at: self.filed.route.created_at,
         }
     }
 

@@ -1,0 +1,157 @@
+//! What is known of the way to each service before any request.
+
+use crate::certificates::Certificates;
+use crate::tables::{CaCertificate, Change, Link, Problem, Tables, changes};
+use crate::upstream::tls::{TlsSettings, TlsWish};
+use gwctl_entities::view::{Certificate, Route, Service};
+use gwctl_plugins::Scheme;
+use imbl::HashMap;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The way to a service.
+pub(crate) struct Plan {
+    pub(crate) scheme: Scheme,
+    pub(crate) host: Arc<str>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) write_timeout: Duration,
+    pub(crate) read_timeout: Duration,
+    /// For services over TLS.
+    pub(crate) tls: Option<Arc<TlsSettings>>,
+    wish: Option<TlsWish>,
+}
+
+/// The plans of all services that some route leads to. A copy costs nothing.
+#[derive(Clone, Default)]
+pub(crate) struct Plans {
+    by_service: HashMap<Arc<str>, Arc<Plan>>,
+    /// Settings of TLS, made once for all services that want the same, and how many do.
+    secure: HashMap<TlsWish, (Arc<TlsSettings>, usize)>,
+}
+
+impl Plans {
+    /// The plan of a service.
+    pub(crate) fn of(&self, service: &str) -> Option<&Plan> {
+        self.by_service.get(service).map(|plan| &**plan)
+    }
+
+    /// The plans after a change of the tables; only those are made anew whose service, certificates or first or last
+    /// route changed.
+    pub(crate) fn changed(
+        &self,
+        old: &Tables,
+        new: &Tables,
+        certificates: &Certificates,
+        problems: &mut Vec<Problem>,
+    ) -> Plans {
+        let mut plans = self.clone();
+        let mut touched: BTreeSet<Arc<str>> =
+            changes::<Service>(old, new).into_iter().map(|change| change.id).collect();
+        let own = changes::<Certificate>(old, new).into_iter().map(|change| (Link::ServiceOfCertificate, change.id));
+        let others = changes::<CaCertificate>(old, new).into_iter().map(|change| (Link::ServiceOfAuthority, change.id));
+        let mut outdated = Vec::new();
+        for (link, id) in own.chain(others) {
+            let services = old.linked(link, &id).filter_map(|service| plans.by_service.get(service));
+            outdated.extend(services.filter_map(|plan| plan.wish.clone()));
+            touched.extend(old.linked(link, &id).chain(new.linked(link, &id)).cloned());
+        }
+        for Change { old: before, new: after, .. } in changes::<Route>(old, new) {
+            let services = [before, after].into_iter().flatten().filter_map(|route| route.service.clone());
+            touched.extend(services.filter(|service| plans.is_due(service, new)));
+        }
+        let mut wishes: Vec<_> = touched.iter().filter_map(|id| plans.by_service.remove(id)?.wish.clone()).collect();
+        // All that had these are touched: nobody is left to let them go.
+        outdated.iter().for_each(|wish| _ = plans.secure.remove(wish));
+        wishes.retain(|wish| !outdated.contains(wish));
+        for id in &touched {
+            let Some(service) = new.services.get(id).filter(|service| is_routed(service, new)) else { continue };
+            match plans.plan(service, new, certificates) {
+                Ok(plan) => _ = plans.by_service.insert(id.clone(), Arc::new(plan)),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        // Only now, so that settings which pass from service to service are not made anew.
+        wishes.iter().for_each(|wish| plans.release(wish));
+        plans
+    }
+
+    /// Whether a service gains its first route or loses its last one.
+    fn is_due(&self, service: &Arc<str>, new: &Tables) -> bool {
+        let routed = new.services.get(service).is_some_and(|row| is_routed(row, new));
+        routed != self.by_service.contains_key(service)
+    }
+
+    fn release(&mut self, wish: &TlsWish) {
+        let Some((_, services)) = self.secure.get_mut(wish) else { return };
+        *services = services.saturating_sub(1);
+        if *services == 0 {
+            self.secure.remove(wish);
+        }
+    }
+
+    fn plan(&mut self, service: &Service, tables: &Tables, certificates: &Certificates) -> Result<Plan, Problem> {
+        let timeout = |time: Option<u64>| Duration::from_millis(time.unwrap_or(60_000));
+        let wish = wish(service);
+        Ok(Plan {
+            scheme: scheme(service),
+            host: service.host.as_str().into(),
+            connect_timeout: timeout(service.connect_timeout),
+            write_timeout: timeout(service.write_timeout),
+            read_timeout: timeout(service.read_timeout),
+            tls: wish.as_ref().map(|wish| self.settings(service, wish, tables, certificates)).transpose()?,
+            wish,
+        })
+    }
+
+    fn settings(
+        &mut self,
+        service: &Service,
+        wish: &TlsWish,
+        tables: &Tables,
+        certificates: &Certificates,
+    ) -> Result<Arc<TlsSettings>, Problem> {
+        if let Some((made, services)) = self.secure.get_mut(wish) {
+            *services += 1;
+            return Ok(made.clone());
+        }
+        let fault = |reason: String| Problem::new("services", &*service.id, reason);
+        let mut pem = Vec::new();
+        for id in &wish.authorities {
+            let row = tables.ca_certificates.get(id);
+            let row = row.ok_or_else(|| fault(format!("there is no ca_certificate {id}")))?;
+            pem.push((&**id, row.cert.as_str()));
+        }
+        let own = match &wish.certificate {
+            None => None,
+            Some(id) => {
+                let pairs = certificates.pairs(id);
+                let missing = || fault(format!("there is no usable certificate {id}"));
+                Some(pairs.and_then(|pairs| pairs.first()).ok_or_else(missing)?.clone())
+            }
+        };
+        let made = Arc::new(TlsSettings::new(wish, &pem, own).map_err(|error| fault(error.to_string()))?);
+        self.secure.insert(wish.clone(), (made.clone(), 1));
+        Ok(made)
+    }
+}
+
+/// Whether some route leads to a service that is on.
+fn is_routed(service: &Service, tables: &Tables) -> bool {
+    service.enabled && tables.linked(Link::RouteOfService, &service.id).next().is_some()
+}
+
+fn wish(service: &Service) -> Option<TlsWish> {
+    (scheme(service) == Scheme::Https).then(|| TlsWish {
+        verify: service.tls_verify.unwrap_or(false),
+        authorities: service.ca_certificates.clone().unwrap_or_default(),
+        certificate: service.client_certificate.clone(),
+    })
+}
+
+fn scheme(service: &Service) -> Scheme {
+    match service.protocol.as_str() {
+        "https" | "grpcs" | "tls" => Scheme::Https,
+        _ => Scheme::Http,
+    }
+}
