@@ -1638,7 +1638,7 @@ _gwctl() {
             return 0
             ;;
         gwctl__subcmd__quickstart)
-            opts="-h --dir --exit-after --help"
+            opts="-h --dir --keep --exit-after --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -48,8 +48,9 @@ complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "man" -d 'Write the man 
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "version" -d 'Print version and build facts'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "exit-codes" -d 'The codes that commands end with'
 complete -c gwctl -n "__fish_gwctl_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c gwctl -n "__fish_gwctl_using_subcommand quickstart" -l dir -d 'Folder of the cluster; a fresh one below the user\'s state folder when not given' -r -F
+complete -c gwctl -n "__fish_gwctl_using_subcommand quickstart" -l dir -d 'Folder of the cluster; a fresh one below the user\'s state folder when not given, removed after a clean end' -r -F
 complete -c gwctl -n "__fish_gwctl_using_subcommand quickstart" -l exit-after -d 'Stop by itself after so many seconds' -r
+complete -c gwctl -n "__fish_gwctl_using_subcommand quickstart" -l keep -d 'Keep the fresh folder too'
 complete -c gwctl -n "__fish_gwctl_using_subcommand quickstart" -s h -l help -d 'Print help'
 complete -c gwctl -n "__fish_gwctl_using_subcommand demo-upstream" -s h -l help -d 'Print help'
 complete -c gwctl -n "__fish_gwctl_using_subcommand start" -s c -l conf -d 'Settings file in the form of kong.conf' -r -F

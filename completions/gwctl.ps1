@@ -50,8 +50,9 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             break
         }
         'gwctl;quickstart' {
-            [CompletionResult]::new('--dir', '--dir', [CompletionResultType]::ParameterName, 'Folder of the cluster; a fresh one below the user''s state folder when not given')
+            [CompletionResult]::new('--dir', '--dir', [CompletionResultType]::ParameterName, 'Folder of the cluster; a fresh one below the user''s state folder when not given, removed after a clean end')
             [CompletionResult]::new('--exit-after', '--exit-after', [CompletionResultType]::ParameterName, 'Stop by itself after so many seconds')
+            [CompletionResult]::new('--keep', '--keep', [CompletionResultType]::ParameterName, 'Keep the fresh folder too')
             [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
             [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
             break

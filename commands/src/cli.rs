@@ -13,14 +13,15 @@ use std::path::PathBuf;
 /// The words of `gwctl` with no command.
 const OVERVIEW: &str = "\
 Examples:
-  gwctl quickstart                                    a cluster with traffic, in one terminal
-  gwctl certs init                                    the certificate of a cluster
-  gwctl cp start -c kong.conf                         a control plane
-  gwctl dp join cp.example:8005 --cluster-cert cluster.crt --cluster-key cluster.key
+  gwctl quickstart             a cluster with traffic, in one terminal
+  gwctl certs init             the certificate of a cluster
+  gwctl cp start -c kong.conf  a control plane
+  gwctl dp join cp.example:8005 \\
+      --cluster-cert cluster.crt --cluster-key cluster.key
   gwctl dump --from http://kong.example:8001 -w kong.yaml
-  gwctl validate -f kong.yaml                         find its mistakes, offline
-  gwctl apply -f kong.yaml                            bring the configuration to what the file says
-  gwctl top                                           watch the fleet
+  gwctl validate -f kong.yaml  find its mistakes, offline
+  gwctl apply -f kong.yaml     bring the configuration to what the file says
+  gwctl top                    watch the fleet
 
 Exit codes: 0 done or no difference, 1 error, 2 differences found, 3 not
 everywhere in time, 4 token missing or not allowed, 5 refused by a guard (not
@@ -118,7 +119,8 @@ pub enum CpCommand {
     #[command(after_help = "\
 Examples:
   gwctl cp start -c kong.conf
-  gwctl cp start -p /var/lib/gwctl --set cluster_cert=cluster.crt --set cluster_cert_key=cluster.key")]
+  gwctl cp start -p /var/lib/gwctl \\
+      --set cluster_cert=cluster.crt --set cluster_cert_key=cluster.key")]
     Start(StartArgs),
 }
 
@@ -158,12 +160,18 @@ pub struct SettingsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl quickstart                                    until q or Ctrl-C
-  gwctl quickstart --dir demo --exit-after 20         20 seconds, then stop and exit with code 0")]
+  gwctl quickstart  until q or Ctrl-C
+  gwctl quickstart --keep
+      and leave the folder of the cluster where it is
+  gwctl quickstart --dir demo --exit-after 20
+      20 seconds in that folder, then stop and exit with code 0")]
 pub struct QuickstartArgs {
-    /// Folder of the cluster; a fresh one below the user's state folder when not given.
+    /// Folder of the cluster; a fresh one below the user's state folder when not given, removed after a clean end.
     #[arg(long, value_name = "FOLDER")]
     pub dir: Option<PathBuf>,
+    /// Keep the fresh folder too.
+    #[arg(long)]
+    pub keep: bool,
     /// Stop by itself after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     pub exit_after: Option<u64>,
@@ -179,9 +187,11 @@ pub struct UpstreamArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl start                                         a single node with the embedded store
-  KONG_DATABASE=off gwctl start -c kong.conf          a node without a store
-  gwctl start --set admin_listen=127.0.0.1:9001       one setting on the command line")]
+  gwctl start  a single node with the embedded store
+  KONG_DATABASE=off gwctl start -c kong.conf
+      a node without a store
+  gwctl start --set admin_listen=127.0.0.1:9001
+      one setting on the command line")]
 pub struct StartArgs {
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -190,8 +200,10 @@ pub struct StartArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl dp join cp.example:8005 --cluster-cert cluster.crt --cluster-key cluster.key
-  gwctl dp join 127.0.0.1:8005 -p /var/lib/gwctl-dp1 --label region:eu --set proxy_listen=0.0.0.0:8000")]
+  gwctl dp join cp.example:8005 \\
+      --cluster-cert cluster.crt --cluster-key cluster.key
+  gwctl dp join 127.0.0.1:8005 -p /var/lib/gwctl-dp1 \\
+      --label region:eu --set proxy_listen=0.0.0.0:8000")]
 pub struct JoinArgs {
     /// Cluster listener of the control plane; several are tried in turn.
     #[arg(value_name = "HOST:PORT", required = true, value_parser = cluster_listener)]
@@ -240,8 +252,8 @@ pub enum Output {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl config show --origin                          every setting and where it comes from
-  gwctl config show --changed -o json                 only what differs from the default")]
+  gwctl config show --origin           every setting and where it comes from
+  gwctl config show --changed -o json  only what differs from the default")]
 pub struct ShowArgs {
     /// Also print where each value comes from.
     #[arg(long)]
@@ -300,6 +312,21 @@ mod tests {
         for wrong in ["", "region", "region:", "=us"] {
             assert!(label(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn no_line_below_a_help_is_wider_than_a_small_terminal() {
+        fn check(command: &clap::Command, name: &str) {
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in after.lines() {
+                assert!(line.chars().count() < 80, "{name}: {line}");
+            }
+            for child in command.get_subcommands() {
+                check(child, &format!("{name} {}", child.get_name()));
+            }
+        }
+        use clap::CommandFactory as _;
+        check(&Cli::command(), "gwctl");
     }
 
     #[test]

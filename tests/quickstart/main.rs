@@ -75,3 +75,26 @@ fn an_interrupt_stops_everything() {
     assert_eq!(ended.unwrap().code(), Some(0));
     assert_eq!(processes_of(folder.path()), Vec::<String>::new());
 }
+
+/// Starts without --dir, interrupts it once the control plane runs; what it says and the folders that are left.
+fn in_a_fresh_folder(arguments: &[&str]) -> (String, usize) {
+    let state = tempfile::tempdir().unwrap();
+    let below = state.path().join("gwctl");
+    let mut command = Command::new(GWCTL);
+    command.arg("quickstart").args(arguments).env("XDG_STATE_HOME", state.path());
+    let running = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let folders = || std::fs::read_dir(&below).into_iter().flatten().flatten().collect::<Vec<_>>();
+    wait_until("the control plane to run", || folders().iter().any(|folder| folder.path().join("cp.log").exists()));
+    assert!(Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    (texts(&output).1, folders().len())
+}
+
+#[test]
+fn a_fresh_folder_goes_with_the_cluster_unless_it_is_to_be_kept() {
+    let (said, left) = in_a_fresh_folder(&[]);
+    assert!(said.contains("was made for this run and is removed") && left == 0, "{left}: {said}");
+    let (said, left) = in_a_fresh_folder(&["--keep"]);
+    assert!(said.contains("remove them with `rm -r ") && left == 1, "{left}: {said}");
+}

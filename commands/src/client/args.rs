@@ -78,9 +78,11 @@ pub enum CertsCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl certs init                                    cluster.crt and cluster.key, shared by all nodes
-  gwctl certs init --dir /etc/gwctl --days 365        somewhere else, for a year
-  gwctl certs init --pki --name cp.example            an authority and a certificate for each role")]
+  gwctl certs init  cluster.crt and cluster.key, shared by all nodes
+  gwctl certs init --dir /etc/gwctl --days 365
+      somewhere else, for a year
+  gwctl certs init --pki --name cp.example
+      an authority and a certificate for each role")]
 pub struct InitArgs {
     /// Folder to write into; made when missing.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
@@ -118,7 +120,7 @@ pub struct ShowCertificateArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl dp list                                       every data plane and how far it is
+  gwctl dp list  every data plane and how far it is
   gwctl dp list --addr http://cp.example:8001 -o json")]
 pub struct FleetListArgs {
     /// Form of the output.
@@ -133,14 +135,15 @@ pub struct FleetListArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl get services                                  all services
-  gwctl get route orders-list -o yaml                 one route, by name or id
-  gwctl get routes orders-list orders-new             two of them
-  gwctl get route/orders-list -o wide                 with its id
-  gwctl get plugins --of service/orders               the plugins of a service
-  gwctl get targets --of echo-pool                    the targets of an upstream
+  gwctl get services                       all services
+  gwctl get route orders-list -o yaml      one route, by name or id
+  gwctl get routes orders-list orders-new  two of them
+  gwctl get route/orders-list -o wide      with its id
+  gwctl get plugins --of service/orders    the plugins of a service
+  gwctl get targets --of echo-pool         the targets of an upstream
 
-Tables never show keys, passwords and other secrets; json and yaml print records as the Admin API gives them.")]
+Tables never show keys, passwords and other secrets; json and yaml print
+records as the Admin API gives them.")]
 pub struct GetArgs {
     /// What to list: services, routes, consumers, plugins, upstreams, targets ... singular and short forms work too.
     #[arg(value_name = "ENTITY", value_parser = names::parser(), hide_possible_values = true)]
@@ -189,7 +192,8 @@ Examples:
   gwctl diff -f conf/ --prune                         with what is in the way
   cat kong.yaml | gwctl diff -f - -o json
 
-Exit codes: 0 no difference, 2 differences, 1 error, 69 control plane unreachable.")]
+Exit codes: 0 no difference, 2 differences, 1 error, 69 control plane
+unreachable.")]
 pub struct DiffArgs {
     #[command(flatten)]
     pub change: ChangeArgs,
@@ -260,9 +264,10 @@ pub struct TargetArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl validate -f kong.yaml                         without a control plane
-  gwctl validate -f conf/ -o json                     for programs: file, line, column, message
-  gwctl validate -f kong.yaml --online                by the schemas of a control plane, with its plugins
+  gwctl validate -f kong.yaml      without a control plane
+  gwctl validate -f conf/ -o json  for programs: file, line, column, message
+  gwctl validate -f kong.yaml --online
+      by the schemas of a control plane, with its plugins
 
 Exit codes: 0 valid, 1 mistakes found, 69 control plane unreachable.")]
 pub struct ValidateArgs {
@@ -285,10 +290,10 @@ pub struct ValidateArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl dump > kong.yaml                              everything, without defaults
+  gwctl dump > kong.yaml                   everything, without defaults
   gwctl dump --from http://kong.example:8001 -w kong.yaml
-  gwctl dump --select-tag team-a --no-ids             what one team owns, to use elsewhere
-  gwctl dump --format deck -o json                    for decK
+  gwctl dump --select-tag team-a --no-ids  what one team owns, to use elsewhere
+  gwctl dump --format deck -o json         for decK
 
 Keys and passwords are part of a dump.")]
 pub struct DumpArgs {
@@ -316,9 +321,10 @@ pub struct DumpArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl convert -f deck.yaml --to kong                for POST /config and declarative_config
-  gwctl convert -f kong-2.yaml --to kong -w kong.yaml formats 1.1 and 2.1 to 3.0
-  gwctl convert -f kong.yaml --to deck                for decK
+  gwctl convert -f deck.yaml --to kong  for POST /config and declarative_config
+  gwctl convert -f kong-2.yaml --to kong -w kong.yaml
+      formats 1.1 and 2.1 to 3.0
+  gwctl convert -f kong.yaml --to deck  for decK
 
 Values stay as written; `gwctl validate` judges them.")]
 pub struct ConvertArgs {
@@ -335,9 +341,9 @@ pub struct ConvertArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl top                                           the fleet, live; ? shows the keys
+  gwctl top         the fleet, live; ? shows the keys
   gwctl top --addr http://cp.example:8001 --interval 5s
-  gwctl top --once                                    one frame as text")]
+  gwctl top --once  one frame as text")]
 pub struct TopArgs {
     /// Print one frame and end; so it is wherever there is no terminal.
     #[arg(long)]

@@ -27,10 +27,10 @@ const NAMED: usize = 3;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  gwctl history                              the last 20 versions, newest first
-  gwctl history --limit 100 -o json          for programs, with time to the millisecond
-  gwctl history 42                           what version 42 did, record by record
-  gwctl rollback 41                          back to what was before it
+  gwctl history                      the last 20 versions, newest first
+  gwctl history --limit 100 -o json  for programs, with time to the millisecond
+  gwctl history 42                   what version 42 did, record by record
+  gwctl rollback 41                  back to what was before it
 
 Secrets are masked. A plain Kong keeps no history.")]
 pub struct HistoryArgs {

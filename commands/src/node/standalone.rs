@@ -142,7 +142,7 @@ impl Follower {
         match self.advance(shown) {
             Ok(version) => Some(version),
             Err(fault) => {
-                tracing::error!(fault, "cannot serve the newest configuration, the one before stays in force");
+                tracing::error!(error = fault, "cannot serve the newest configuration, the one before stays in force");
                 None
             }
         }

@@ -29,7 +29,7 @@ struct Places {
 }
 
 pub fn run(args: &QuickstartArgs) -> Result<ExitCode, Failure> {
-    let dir = folder(args)?;
+    let (dir, fresh) = folder(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start the runtime", &error))?;
     runtime.block_on(async {
@@ -41,14 +41,24 @@ pub fn run(args: &QuickstartArgs) -> Result<ExitCode, Failure> {
             () = interrupted => Ok(()),
         };
         children.stop().await;
-        outcome?;
-        eprintln!("stopped; the cluster's files stay in {0} (remove them with `rm -r {0}`)", dir.display());
+        let stay = format!("the cluster's files stay in {0} (remove them with `rm -r {0}`)", dir.display());
+        if let Err(failure) = outcome {
+            eprintln!("{stay}");
+            return Err(failure);
+        }
+        if !fresh || args.keep {
+            eprintln!("stopped; {stay}");
+        } else if let Err(error) = std::fs::remove_dir_all(&dir) {
+            eprintln!("stopped; {stay}: {error}");
+        } else {
+            eprintln!("stopped; {} was made for this run and is removed (--keep keeps it)", dir.display());
+        }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-/// The folder given, or a fresh one below the user's state folder.
-fn folder(args: &QuickstartArgs) -> Result<PathBuf, Failure> {
+/// The folder given, or a fresh one below the user's state folder; whether it is fresh.
+fn folder(args: &QuickstartArgs) -> Result<(PathBuf, bool), Failure> {
     let dir = args.dir.clone().unwrap_or_else(|| {
         let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
         let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
@@ -60,8 +70,9 @@ fn folder(args: &QuickstartArgs) -> Result<PathBuf, Failure> {
         Failure::because(format!("cannot make the folder {}", dir.display()), &error)
             .hint("give a folder that can be written with --dir")
     })?;
-    std::path::absolute(&dir)
-        .map_err(|error| Failure::because(format!("cannot use the folder {}", dir.display()), &error))
+    let dir = std::path::absolute(&dir)
+        .map_err(|error| Failure::because(format!("cannot use the folder {}", dir.display()), &error))?;
+    Ok((dir, args.dir.is_none()))
 }
 
 /// Listens for SIGINT and SIGTERM from now on; the future ends with the first.

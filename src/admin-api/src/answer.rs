@@ -83,7 +83,7 @@ pub(crate) fn bare(status: u16, message: impl Into<String>) -> EntityError {
 impl From<EntityError> for Answer {
     fn from(error: EntityError) -> Self {
         if let EntityError::Database(reason) = &error {
-            tracing::error!(reason, "the store failed");
+            tracing::error!(error = reason, "the store failed");
             return Self::unexpected();
         }
         Self::json(error.status(), error.body())

@@ -69,7 +69,7 @@ async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr) 
             match error {
                 LinkError::Tls(error) if error.to_string().contains("alert") => tracing::warn!(
                     %address,
-                    why = %error,
+                    %error,
                     "data plane refused the control plane's certificate: both must use the same cluster_cert, or \
                      cluster_mtls = pki with certificates of one authority"
                 ),
@@ -83,7 +83,7 @@ async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr) 
     match listener.peers.peer_allowed(presented, unix_millis() / 1000) {
         Ok(facts) => admit(listener, accepted, address, u64::try_from(facts.not_after).ok()).await,
         Err(refusal) => {
-            tracing::warn!(%address, why = %refusal, "data plane refused");
+            tracing::warn!(%address, error = %refusal, "data plane refused");
             match refusal.answer() {
                 Answer::BadRequest => {
                     accepted.refuse(400, "Bad Request", "the client certificate is not accepted\n").await;

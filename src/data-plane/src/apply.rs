@@ -82,7 +82,10 @@ impl Configured {
                 );
             }
             Err(fault) => {
-                tracing::error!(fault, "the cached configuration cannot be served, waiting for the control plane");
+                tracing::error!(
+                    error = fault,
+                    "the cached configuration cannot be served, waiting for the control plane"
+                );
             }
         }
     }

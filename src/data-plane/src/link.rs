@@ -137,7 +137,7 @@ impl Driver {
             }
             Report::Applied { hash } => tracing::info!(%hash, "configuration in force"),
             Report::Refused { fault } => {
-                tracing::error!(fault, "configuration refused, the one before stays in force");
+                tracing::error!(error = fault, "configuration refused, the one before stays in force");
             }
             Report::Ignored { kind } => tracing::info!(kind, "frame of the control plane ignored"),
         }

@@ -68,7 +68,7 @@ impl DataPlane {
         let folder = &options.conf.lmdb_environment_path;
         let cache = Arc::new(DataPlaneCache::open(folder, options.registry.clone(), CACHE_TAG)?);
         if let Opening::Discarded(why) = cache.opening() {
-            tracing::warn!(why, "the cache of the data plane was thrown away");
+            tracing::warn!(error = why, "the cache of the data plane was thrown away");
         }
         let directory = Arc::new(RecordDirectory(cache.clone()));
         let node = Arc::new(Node::new(options.node_id, options.hostname, directory));

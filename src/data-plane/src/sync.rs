@@ -164,7 +164,7 @@ impl Driver {
             ),
             Report::Applied { version } => tracing::info!(version, "configuration in force"),
             Report::Refused { fault } => {
-                tracing::error!(fault, "changes refused, the configuration before stays in force");
+                tracing::error!(error = fault, "changes refused, the configuration before stays in force");
             }
             Report::PullFailed(error) => tracing::warn!(%error, "the control plane answered with an error"),
             Report::PullUnanswered => tracing::warn!("the control plane did not answer in time"),

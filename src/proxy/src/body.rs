@@ -146,7 +146,7 @@ impl Body for Downstream {
         let frame = ready!(if body.filtered { body.poll_filtered(task) } else { body.poll_origin(task) });
         match &frame {
             Some(Ok(frame)) => body.flight.context.response_size += frame.data_ref().map_or(0, Bytes::len) as u64,
-            Some(Err(fault)) => tracing::warn!(request_id = body.flight.context.id(), %fault, "response cut"),
+            Some(Err(fault)) => tracing::warn!(request_id = body.flight.context.id(), error = %fault, "response cut"),
             None => {}
         }
         Poll::Ready(frame)

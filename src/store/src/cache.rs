@@ -96,7 +96,7 @@ impl DataPlaneCache {
             cache.opening = opening;
         }
         if let Opening::Discarded(reason) = &cache.opening {
-            tracing::warn!(folder = %folder.display(), reason, "the cached configuration cannot be used, starting empty");
+            tracing::warn!(folder = %folder.display(), error = reason, "the cached configuration cannot be used, starting empty");
         }
         Ok(cache)
     }

@@ -219,7 +219,7 @@ pub(crate) async fn send(
             Err((failure, again)) => {
                 attempts += 1;
                 let (host, port) = (destination.host(), destination.port());
-                tracing::warn!(host, port, attempt = attempts, ?failure, "upstream failed");
+                tracing::warn!(host, port, attempt = attempts, error = ?failure, "upstream failed");
                 tried.extend(destination.peer);
                 if !again || attempts > upstream.retries {
                     return Err(failure);
