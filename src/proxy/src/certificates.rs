@@ -56,7 +56,7 @@ impl Certificates {
     }
 
     /// Exact name, then a wildcard in place of the first label, then of the last, then the name `*`.
-    fn find(&self, name: &str) -> Option<&Pairs> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Pairs> {
         let first = || self.by_name.get(&*format!("*{}", &name[name.find('.')?..]));
         let last = || self.by_name.get(&*format!("{}*", &name[..=name.rfind('.')?]));
         self.by_name.get(name).or_else(first).or_else(last).or_else(|| self.by_name.get("*"))

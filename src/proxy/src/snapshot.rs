@@ -170,3 +170,6 @@ impl SnapshotHandle {
         self.0.load_full()
     }
 }
+
+#[cfg(test)]
+mod tests;
