@@ -113,6 +113,8 @@ struct Batch {
     deltas: Vec<Delta>,
     /// Places in `deltas` by entity and id.
     places: BTreeMap<(String, String), usize>,
+    /// How many rows of each entity it changes.
+    counts: BTreeMap<String, usize>,
 }
 
 impl Batch {
@@ -126,7 +128,8 @@ impl Batch {
                 None => faults.add(unknown(&delta.kind)),
             }
         }
-        let mut batch = Self { deltas: Vec::with_capacity(last.len()), places: BTreeMap::new() };
+        let mut batch =
+            Self { deltas: Vec::with_capacity(last.len()), places: BTreeMap::new(), counts: BTreeMap::new() };
         for ((entity, id), delta) in last {
             let new = match delta.entity.map(|row| received(registry, &entity, row)).transpose() {
                 Ok(new) => new,
@@ -136,6 +139,7 @@ impl Batch {
                 }
             };
             batch.places.insert((entity.clone(), id.clone()), batch.deltas.len());
+            *batch.counts.entry(entity.clone()).or_default() += 1;
             batch.deltas.push(Delta { version: delta.version, entity, id, old: None, new });
         }
         faults.done()?;
@@ -219,7 +223,10 @@ impl Batch {
         for child in registry.entities().filter(|child| child.db_export) {
             for key in child.foreign_keys.iter().filter(|key| key.references == delta.entity) {
                 let parent = Some((key.field.clone(), delta.id.clone()));
-                let page = view.page(&child.name, &PageQuery { size: usize::MAX, parent, ..PageQuery::default() })?;
+                // Enough to find a child that the batch leaves out, however many there are.
+                let size = self.counts.get(&child.name).unwrap_or(&0) + FAULTS_SHOWN + 1;
+                let page = view.page(&child.name, &PageQuery { size, parent, ..PageQuery::default() })?;
+                faults.untold |= page.next.is_some();
                 for id in page.rows.iter().filter_map(|row| child.id_of(row)) {
                     // A child that the batch changes refers to something else now, or is judged by itself.
                     if self.get(&child.name, &id).is_none() {
@@ -263,6 +270,8 @@ fn flat_key(schema: &EntitySchema, row: &Record, field: &str) -> String {
 struct Faults {
     shown: Vec<String>,
     count: usize,
+    /// There are more than were counted.
+    untold: bool,
 }
 
 impl Faults {
@@ -277,7 +286,8 @@ impl Faults {
         match self.count {
             0 => Ok(()),
             count if count > FAULTS_SHOWN => {
-                Err(format!("{}; and {} more", self.shown.join("; "), count - FAULTS_SHOWN))
+                let least = if self.untold { "at least " } else { "" };
+                Err(format!("{}; and {least}{} more", self.shown.join("; "), count - FAULTS_SHOWN))
             }
             _ => Err(self.shown.join("; ")),
         }

@@ -169,6 +169,23 @@ fn seconds_left_become_the_second_of_expiry() {
     assert_eq!(stored(), 9_000_000_000.0);
 }
 
+#[test]
+fn a_removal_looks_at_no_more_of_those_left_behind_than_it_tells_of() {
+    let stage = stage();
+    let routes = (0..30).map(|number| (1, route(number, 1)));
+    let all: Vec<_> = std::iter::once((1, service(1, 80))).chain(routes).collect();
+    assert_eq!(stage.apply(true, &all), Outcome::Applied(1));
+    let some = (0..3).map(|number| (2, deleted("routes", id(2, number))));
+    let most = (0..28).map(|number| (2, deleted("routes", id(2, number))));
+    let gone = || std::iter::once((2, deleted("services", id(1, 1))));
+    let refusal = stage.refusal(false, &gone().chain(some).collect::<Vec<_>>());
+    assert!(refusal.ends_with("; and at least 1 more"), "{refusal}");
+    let refusal = stage.refusal(false, &gone().chain(most).collect::<Vec<_>>());
+    assert_eq!(refusal.matches("refers to it still").count(), 2, "{refusal}");
+    let all: Vec<_> = gone().chain((0..30).map(|number| (2, deleted("routes", id(2, number))))).collect();
+    assert_eq!(stage.apply(false, &all), Outcome::Applied(2));
+}
+
 /// A change of a small world: two services that stay, routes and plugins that come, change and go.
 #[derive(Debug, Clone)]
 enum Act {
