@@ -76,6 +76,7 @@ fn default_secret() -> String {
 /// Opens the proxy's listeners and starts its workers.
 pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle) -> Result<Proxy, Failure> {
     let mut options = proxy_options(&node.conf);
+    options.trusted_certificates = node.materials.all("lua_ssl_trusted_certificate").to_vec();
     if !node.materials.all("ssl_cert").is_empty() {
         options.certificates = identities(node, "ssl_cert", "ssl_cert_key")?;
     }
@@ -113,6 +114,7 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         real_ip_header: conf.real_ip.header.to_ascii_lowercase(),
         real_ip_recursive: conf.real_ip.recursive,
         allow_debug_header: conf.allow_debug_header,
+        trust_system: conf.tls.trust_system,
         client_max_body_size: conf.limits.client_max_body_size,
         upstream_keepalive_pool_size: conf.upstream_keepalive.pool_size,
         upstream_keepalive_max_requests: u32::try_from(conf.upstream_keepalive.max_requests).unwrap_or(0),

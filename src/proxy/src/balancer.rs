@@ -15,7 +15,7 @@ mod ring;
 mod sources;
 mod wheel;
 
-pub(crate) use checks::Checks;
+pub(crate) use checks::{Active, Checks, Kind};
 pub(crate) use health::Fault;
 pub(crate) use members::Members;
 pub(crate) use peer::{Lease, Peer};
@@ -53,6 +53,8 @@ pub(crate) enum Outcome {
     /// It answered with this status.
     Status(u16),
     Failed(Fault),
+    /// It is there, without a status.
+    Fine,
     /// Not its fault.
     Unknown,
 }
@@ -135,6 +137,9 @@ impl Balancer {
             peer.state.latency.observe(took(), latency::clock());
         }
         if self.checks.are_on() {
+            // To Kong an answer that says so is a timeout, whoever timed out.
+            let timed_out = outcome == Outcome::Status(504);
+            let outcome = if timed_out { Outcome::Failed(Fault::Timeout) } else { outcome };
             self.judge(peer, outcome, &self.checks.passive);
         }
     }
@@ -144,8 +149,8 @@ impl Balancer {
         let health = &peer.state.health;
         let turned = match outcome {
             Outcome::Unknown => false,
-            // An answer that says so is a timeout to Kong, whoever timed out.
-            Outcome::Status(504) | Outcome::Failed(Fault::Timeout) => health.fail(Fault::Timeout, rules.timeouts),
+            Outcome::Fine => !health.is_clean() && health.succeed(rules.successes),
+            Outcome::Failed(Fault::Timeout) => health.fail(Fault::Timeout, rules.timeouts),
             Outcome::Failed(Fault::Tcp) => health.fail(Fault::Tcp, rules.tcp_failures),
             Outcome::Failed(Fault::Http) => health.fail(Fault::Http, rules.http_failures),
             Outcome::Status(status) if rules.healthy.contains(status) => {
@@ -166,6 +171,11 @@ impl Balancer {
         if peer.state.health.force(healthy) {
             self.turned(peer);
         }
+    }
+
+    /// Whether it still has the address.
+    pub(crate) fn has(&self, peer: &Peer) -> bool {
+        self.members.load().peers.iter().any(|other| Arc::ptr_eq(&other.state, &peer.state))
     }
 
     fn turned(&self, peer: &Peer) {

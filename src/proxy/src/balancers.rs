@@ -11,6 +11,8 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub(crate) struct Balancers {
     by_name: HashMap<Arc<str>, Arc<Balancer>>,
+    /// Those that are probed, by upstream id.
+    probed: HashMap<Arc<str>, Arc<Balancer>>,
     /// How many hash groups of the route's path.
     hash_captures: usize,
 }
@@ -19,6 +21,11 @@ impl Balancers {
     /// The balancer of an upstream name.
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<Balancer>> {
         self.by_name.get(name)
+    }
+
+    /// The balancers whose targets are probed, by upstream id.
+    pub(crate) fn probed(&self) -> &HashMap<Arc<str>, Arc<Balancer>> {
+        &self.probed
     }
 
     /// Whether some balancer hashes groups of the route's path.
@@ -54,13 +61,18 @@ impl Balancers {
 
     fn take(&mut self, name: &str) -> Option<Arc<Balancer>> {
         let taken = self.by_name.remove(name)?;
+        self.probed.remove(&taken.upstream.id);
         self.hash_captures -= usize::from(taken.needs_captures());
         Some(taken)
     }
 
     fn put(&mut self, name: &str, balancer: Balancer) {
+        self.take(name);
+        let balancer = Arc::new(balancer);
         self.hash_captures += usize::from(balancer.needs_captures());
-        let replaced = self.by_name.insert(name.into(), Arc::new(balancer));
-        self.hash_captures -= usize::from(replaced.is_some_and(|replaced| replaced.needs_captures()));
+        if balancer.checks.probe() {
+            self.probed.insert(balancer.upstream.id.clone(), balancer.clone());
+        }
+        self.by_name.insert(name.into(), balancer);
     }
 }

@@ -8,6 +8,7 @@
 //! - `arrival`, `phases`, `flight`, `body`: one request, from its head to the last byte of its response.
 //! - [`access_log`], [`metrics`], [`stats`]: what is told of requests.
 //! - `forward`, `respond`: headers towards the upstream and towards the client.
+//! - `balancer`, `prober`, `health`: choosing targets, what is known of them, probing them.
 //! - `upstream`: names, connections, attempts. Only its `connection`, and `server` for the clients' side, drive the
 //!   HTTP library; the rest sees heads and bodies.
 
@@ -28,6 +29,7 @@ pub mod options;
 mod patience;
 mod phases;
 mod plans;
+mod prober;
 mod proxy;
 mod respond;
 mod server;

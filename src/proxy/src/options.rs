@@ -165,6 +165,10 @@ pub struct ProxyOptions {
     pub upstream_keepalive_max_requests: u32,
     /// How long an idle upstream connection is kept.
     pub upstream_keepalive_idle_timeout: Duration,
+    /// Authorities by which probes verify certificates (`lua_ssl_trusted_certificate`): place and PEM text.
+    pub trusted_certificates: Vec<(String, String)>,
+    /// The authorities of the system count as well.
+    pub trust_system: bool,
     /// How long a resolved name is used.
     pub dns_ttl: Duration,
     /// How long requests in flight may go on after a stop.
@@ -192,6 +196,8 @@ impl Default for ProxyOptions {
             upstream_keepalive_pool_size: 512,
             upstream_keepalive_max_requests: 10_000,
             upstream_keepalive_idle_timeout: Duration::from_secs(60),
+            trusted_certificates: Vec::new(),
+            trust_system: true,
             dns_ttl: Duration::from_secs(5),
             shutdown_timeout: Duration::from_secs(10),
             access_log: None,

@@ -4,6 +4,7 @@ use crate::access_log::{AccessLog, AccessLogOptions, AccessTarget};
 use crate::certificates::ByName;
 use crate::listen::{Bound, bind};
 use crate::options::ProxyOptions;
+use crate::prober::Prober;
 use crate::snapshot::SnapshotHandle;
 use crate::stats::Stats;
 use crate::upstream::tls::{TlsFault, TlsSettings, TlsWish};
@@ -56,6 +57,7 @@ pub struct Proxy {
     stats: Arc<Stats>,
     stop: watch::Sender<bool>,
     workers: Vec<(JoinHandle<()>, oneshot::Receiver<()>)>,
+    prober: Option<JoinHandle<()>>,
     access_log: Option<AccessLog>,
 }
 
@@ -98,7 +100,10 @@ impl Proxy {
             let thread = std::thread::Builder::new().name(format!("proxy-{number}")).spawn(body);
             workers.push((thread.map_err(ProxyError::IoThread)?, end));
         }
-        Ok(Proxy { addresses, stats, stop, workers, access_log })
+        let prober = Prober::new(snapshots, options);
+        let thread = std::thread::Builder::new().name("prober".to_owned()).spawn(move || prober.run(stopping));
+        let prober = thread.map_err(ProxyError::IoThread)?;
+        Ok(Proxy { addresses, stats, stop, workers, prober: Some(prober), access_log })
     }
 
     /// Addresses listened on, in the order of the listeners.
@@ -120,6 +125,10 @@ impl Proxy {
             if thread.join().is_err() {
                 tracing::error!("worker panicked");
             }
+        }
+        // It ends as soon as it is told to.
+        if self.prober.take().is_some_and(|prober| prober.join().is_err()) {
+            tracing::error!("prober panicked");
         }
         if let Some(log) = self.access_log.take() {
             log.finish();

@@ -13,6 +13,7 @@ use gwctl_plugins::{Builder, Chains, Node, PluginHost};
 use gwctl_router::{Change, Flavor, RouteEntry, Router};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// What a snapshot is built with besides the rows.
 pub struct SnapshotOptions {
@@ -152,22 +153,33 @@ fn route_change(route: &Arc<Route>, tables: &Tables, problems: &mut Vec<Problem>
 
 /// The snapshot in force, swapped by its owner; clones share it. Requests in flight keep the one they began with.
 #[derive(Clone)]
-pub struct SnapshotHandle(Arc<ArcSwap<Snapshot>>);
+pub struct SnapshotHandle(Arc<Held>);
+
+struct Held {
+    snapshot: ArcSwap<Snapshot>,
+    swapped: watch::Sender<()>,
+}
 
 impl SnapshotHandle {
     /// Starts with a snapshot.
     pub fn new(snapshot: Snapshot) -> SnapshotHandle {
-        SnapshotHandle(Arc::new(ArcSwap::from_pointee(snapshot)))
+        SnapshotHandle(Arc::new(Held { snapshot: ArcSwap::from_pointee(snapshot), swapped: watch::Sender::new(()) }))
     }
 
     /// Puts another snapshot in force: every request that begins afterwards sees it.
     pub fn swap(&self, snapshot: Arc<Snapshot>) {
-        self.0.store(snapshot);
+        self.0.snapshot.store(snapshot);
+        self.0.swapped.send_replace(());
     }
 
     /// The snapshot in force.
     pub fn load(&self) -> Arc<Snapshot> {
-        self.0.load_full()
+        self.0.snapshot.load_full()
+    }
+
+    /// Tells of each swap.
+    pub(crate) fn swaps(&self) -> watch::Receiver<()> {
+        self.0.swapped.subscribe()
     }
 }
 

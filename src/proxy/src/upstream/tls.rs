@@ -53,20 +53,34 @@ impl TlsSettings {
         pem: &[(&str, &str)],
         own: Option<Arc<CertifiedKey>>,
     ) -> Result<TlsSettings, TlsFault> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
-        let builder = if wish.verify {
-            builder.with_root_certificates(roots(pem)?)
-        } else {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-        };
-        let config = match own {
-            Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))),
-            None => builder.with_no_client_auth(),
-        };
         let name =
             format!("{}:{}:{}", wish.verify, wish.authorities.join(","), wish.certificate.as_deref().unwrap_or(""));
-        Ok(TlsSettings { name: name.into(), config: Arc::new(config) })
+        let roots = if wish.verify { Some(roots(pem)?) } else { None };
+        Ok(TlsSettings { name: name.into(), config: Arc::new(config(roots, own)?) })
+    }
+
+    /// For probes: `trusted` are authorities besides those of the system, which count with `system`; None: any
+    /// certificate is accepted. `protocols` are offered by ALPN.
+    ///
+    /// # Errors
+    /// As [`TlsSettings::new`].
+    pub(crate) fn for_probes(
+        trusted: Option<(&[(String, String)], bool)>,
+        own: Option<Arc<CertifiedKey>>,
+        protocols: &[&[u8]],
+    ) -> Result<TlsSettings, TlsFault> {
+        let roots = match trusted {
+            None => None,
+            Some((trusted, system)) => {
+                let mut roots = if system { system_roots() } else { RootCertStore::empty() };
+                let pem: Vec<_> = trusted.iter().map(|(place, pem)| (place.as_str(), pem.as_str())).collect();
+                roots.roots.extend(read_roots("lua_ssl_trusted_certificate", &pem)?.roots);
+                Some(roots)
+            }
+        };
+        let mut config = config(roots, own)?;
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        Ok(TlsSettings { name: "probe".into(), config: Arc::new(config) })
     }
 
     /// Key of exchangeable connections to a host.
@@ -90,15 +104,34 @@ impl TlsSettings {
     }
 }
 
+/// Without roots any certificate is accepted.
+fn config(roots: Option<RootCertStore>, own: Option<Arc<CertifiedKey>>) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions()?;
+    let builder = match roots {
+        Some(roots) => builder.with_root_certificates(roots),
+        None => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
+    };
+    Ok(match own {
+        Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))),
+        None => builder.with_no_client_auth(),
+    })
+}
+
 fn roots(pem: &[(&str, &str)]) -> Result<RootCertStore, CertError> {
-    if pem.is_empty() {
-        let mut roots = RootCertStore::empty();
-        let found = rustls_native_certs::load_native_certs();
-        let (usable, unusable) = roots.add_parsable_certificates(found.certs);
-        tracing::debug!(usable, unusable, errors = found.errors.len(), "authorities of the system read");
-        return Ok(roots);
-    }
-    let sources = pem.iter().map(|(place, pem)| Source { setting: "ca_certificates", place, pem });
+    if pem.is_empty() { Ok(system_roots()) } else { read_roots("ca_certificates", pem) }
+}
+
+fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    let (usable, unusable) = roots.add_parsable_certificates(found.certs);
+    tracing::debug!(usable, unusable, errors = found.errors.len(), "authorities of the system read");
+    roots
+}
+
+fn read_roots(setting: &'static str, pem: &[(&str, &str)]) -> Result<RootCertStore, CertError> {
+    let sources = pem.iter().map(|(place, pem)| Source { setting, place, pem });
     gwctl_certs::read_roots(&sources.collect::<Vec<_>>())
 }
 

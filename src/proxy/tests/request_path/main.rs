@@ -7,5 +7,6 @@ mod forwarding;
 mod framing;
 mod lifecycle;
 mod plugins;
+mod probing;
 mod secure;
 mod stage;

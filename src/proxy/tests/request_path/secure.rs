@@ -141,14 +141,14 @@ async fn a_route_for_https_only_sends_plain_requests_away() {
     assert_eq!((reply.status(), reply.header("location").unwrap().as_str()), (301, "https://a.test/x?y=1"));
 }
 
-fn now() -> u64 {
+pub fn now() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
 }
 
-type Names = Arc<std::sync::Mutex<Vec<Option<String>>>>;
+pub type Names = Arc<std::sync::Mutex<Vec<Option<String>>>>;
 
 /// An echo upstream with TLS; notes the names it is asked by.
-async fn secure_upstream(pair: gwctl_certs::PemPair) -> (SocketAddr, Names) {
+pub async fn secure_upstream(pair: gwctl_certs::PemPair) -> (SocketAddr, Names) {
     let config: Arc<ServerConfig> = gwctl_certs::listener_config(&[identity(&pair)], false).unwrap();
     let acceptor = TlsAcceptor::from(config);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
