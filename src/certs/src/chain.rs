@@ -7,8 +7,8 @@ use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{CertificateError, Error, RootCertStore};
 use rustls_pki_types::{CertificateDer, SignatureVerificationAlgorithm, UnixTime};
 
-use crate::facts;
 use crate::possession::key_fits;
+use crate::{OcspFault, OcspQuestion, facts};
 
 /// Certificates of authorities, and how signatures are verified.
 #[derive(Debug, Clone)]
@@ -29,6 +29,15 @@ impl Authorities {
         // What cannot be an authority is passed over here and refused where settings are read.
         roots.add_parsable_certificates(certificates.iter().cloned());
         Self { certificates, roots: Arc::new(roots), algorithms }
+    }
+
+    /// What to ask the issuer of a client's certificate about its revocation.
+    pub(crate) fn question(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+    ) -> Result<OcspQuestion, OcspFault> {
+        OcspQuestion::about(leaf, intermediates.iter().chain(&self.certificates), self.algorithms)
     }
 
     /// Judges the certificate of a client.

@@ -14,6 +14,7 @@ mod error;
 mod facts;
 mod identity;
 mod issue;
+mod ocsp;
 mod possession;
 mod server;
 #[cfg(test)]
@@ -24,4 +25,5 @@ pub use error::CertError;
 pub use facts::Facts;
 pub use identity::{Identity, Source, read_certificates, read_roots};
 pub use issue::{Authority, CLUSTER_DAYS, PemPair, cluster_pair, self_signed};
+pub use ocsp::{OcspFault, OcspQuestion};
 pub use server::{Answer, Peers, Refusal, Trust, listener_config};

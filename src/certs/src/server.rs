@@ -14,7 +14,7 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 
 use crate::chain::{Authorities, validity};
 use crate::possession::Possession;
-use crate::{CertError, Facts, Identity, facts};
+use crate::{CertError, Facts, Identity, OcspFault, OcspQuestion, facts};
 
 /// How the peers of a cluster know each other, `cluster_mtls`.
 #[derive(Debug, Clone)]
@@ -151,6 +151,15 @@ impl Peers {
                 Err(error) => Err(Refusal::PeerUntrusted { subject: facts.subject, why: error.to_string() }),
             },
         }
+    }
+}
+
+impl Peers {
+    /// What to ask about the revocation of an allowed peer's certificate; None where certificates are not revoked, as in
+    /// `shared` mode.
+    pub fn revocation(&self, presented: &[CertificateDer<'_>]) -> Option<Result<OcspQuestion, OcspFault>> {
+        let (authorities, (leaf, intermediates)) = (self.authorities.as_ref()?, presented.split_first()?);
+        Some(authorities.question(leaf, intermediates))
     }
 }
 
