@@ -51,3 +51,21 @@ fn a_certificate_of_another_authority_is_refused_by_either_side() {
     wait_until("the data plane to refuse the control plane", || wary.log().contains("TLS handshake failed"));
     assert_eq!(get(cp.admin(), "/clustering/data-planes").json()["data"], json!([]));
 }
+
+#[test]
+fn revocation_that_cannot_be_checked_lets_a_data_plane_in_only_where_it_is_optional() {
+    // The certificates of this authority name nobody to ask.
+    for (setting, let_in) in [("on", false), ("optional", true)] {
+        let cluster = Cluster::new(GWCTL);
+        authority(&cluster, "ca");
+        let cp = cluster.start(&options(&cluster, "control_plane", "ca", "ca").set("cluster_ocsp", setting));
+        let dp = cluster.start(&options(&cluster, "data_plane", "ca", "ca"));
+        wait_until("the control plane to say why", || cp.log().contains("it names no OCSP responder"));
+        if let_in {
+            wait_until("the data plane to be ready", || get(dp.status(), "/status/ready").status == 200);
+        } else {
+            wait_until("the data plane to be refused", || dp.log().contains("no connection to control plane"));
+            assert_eq!(get(dp.status(), "/status/ready").status, 503);
+        }
+    }
+}

@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod dialect;
 mod equality;
 mod failures;
+mod log_level;
 mod mixed;
+mod stopping;
 
 use gwctl_testkit::{
     Answer, Cluster, Node, NodeOptions, Request, Upstream, delete, get, patch, post, request, wait_until,
@@ -144,7 +147,7 @@ fn the_control_plane_shows_which_version_each_data_plane_has() {
         assert_eq!((&row["sync_status"], &row["version"]), (&json!("normal"), &json!("3.9.1")));
         assert_eq!(
             (&row["hostname"], &row["rpc_capabilities"]),
-            (&row["id"], &json!(["kong.sync.v2", "gwctl.apply.v1"]))
+            (&row["id"], &json!(["kong.sync.v2", "gwctl.apply.v1", "kong.debug.log_level.v1"]))
         );
     }
     let shown = get(fleet.cp.admin(), "/gwctl/fleet").json();

@@ -73,3 +73,22 @@ fn a_data_plane_whose_control_plane_offers_no_v2_is_configured_by_v1_and_returns
     });
     assert_eq!(answer(&dp, "/x").status, 200);
 }
+
+#[test]
+fn a_setting_that_cannot_be_honoured_takes_its_route_down_and_nothing_else() {
+    let mut fleet = Fleet::start(1);
+    let old = fleet.cluster.start(&fleet.cluster.options("old", "data_plane"));
+    fleet.dps.push(old);
+    let limited = fleet.route("/limited");
+    fleet.route("/free");
+    fleet.serves("/limited", 200);
+    let config = json!({"minute": 5, "policy": "redis", "redis": {"host": "127.0.0.1"}});
+    fleet.post(&format!("/routes/{limited}/plugins"), &json!({"name": "rate-limiting", "config": config}));
+    fleet.serves("/limited", 503);
+    fleet.serves("/free", 200);
+    fleet.route("/later");
+    fleet.serves("/later", 200);
+    for dp in &fleet.dps {
+        assert!(dp.log().contains("plugin cannot be run"), "{}", dp.log());
+    }
+}

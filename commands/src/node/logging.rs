@@ -1,8 +1,11 @@
 //! Logs to stderr, with a level that can be changed while the node runs.
 
+use super::log_level::State;
+use gwctl_data_plane::{Levels, LogLevels};
 use std::fmt as text;
 use std::io::IsTerminal;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
@@ -15,7 +18,7 @@ use tracing_subscriber::{Registry, fmt};
 /// The level in force and the way to change it.
 pub(crate) struct Logging {
     handle: Handle<EnvFilter, Registry>,
-    level: Mutex<String>,
+    state: Mutex<State>,
 }
 
 /// nginx's levels are finer than ours: what lies between is taken up or down to the next that logs no less.
@@ -40,17 +43,56 @@ impl Logging {
             .with_ansi(std::io::stderr().is_terminal())
             .fmt_fields(debug_fn(write_field).delimited(" "));
         let _ = tracing_subscriber::registry().with(layer).with(lines).try_init();
-        Self { handle, level: Mutex::new(level.to_owned()) }
+        Self { handle, state: Mutex::new(State::new(level)) }
     }
 
     pub(crate) fn level(&self) -> String {
-        self.level.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state().level().to_owned()
     }
 
-    pub(crate) fn set(&self, level: &str) -> Result<(), String> {
-        self.handle.reload(filter(level)).map_err(|error| format!("cannot change the log level: {error}"))?;
-        level.clone_into(&mut self.level.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Sets the level for so many seconds (0: for good). To be called on the runtime or a thread of it.
+    pub(crate) fn set_level(self: &Arc<Self>, level: &str, seconds: u64) -> Result<(), String> {
+        let until = Instant::now().checked_add(Duration::from_secs(seconds)).filter(|_| seconds > 0);
+        self.reload(level)?;
+        let change = self.state().set(level, until);
+        if let Some(until) = until {
+            let logging = self.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep_until(until.into()).await;
+                logging.end(change);
+            });
+        }
         Ok(())
+    }
+
+    fn end(&self, change: u64) {
+        let own = self.state().end(change).map(str::to_owned);
+        if let Some(Err(error)) = own.map(|own| self.reload(&own)) {
+            tracing::error!(error, "cannot put the log level back");
+        }
+    }
+
+    fn reload(&self, level: &str) -> Result<(), String> {
+        self.handle.reload(filter(level)).map_err(|error| format!("cannot change the log level: {error}"))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // It holds plain values.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The log as the control plane of a data plane sees it.
+pub(crate) struct ClusterLogLevels(pub(crate) Arc<Logging>);
+
+impl LogLevels for ClusterLogLevels {
+    fn levels(&self) -> Levels {
+        self.0.state().levels(Instant::now())
+    }
+
+    fn set(&self, level: &str, seconds: u64) -> Result<(), String> {
+        let own = self.0.state().own().to_owned();
+        if seconds == 0 || level == own { self.0.set_level(&own, 0) } else { self.0.set_level(level, seconds) }
     }
 }
 
@@ -95,7 +137,6 @@ fn is_quoted(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use tracing_subscriber::fmt::MakeWriter;
 
     #[derive(Clone, Default)]

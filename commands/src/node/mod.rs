@@ -2,6 +2,7 @@
 
 mod identity;
 mod listeners;
+mod log_level;
 mod logging;
 mod process;
 mod serving;

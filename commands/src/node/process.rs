@@ -8,9 +8,7 @@ use gwctl_entities::Value;
 use gwctl_lifecycle::Family;
 use gwctl_proxy::{SnapshotHandle, Stats};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// [`Process`] of a node.
 pub(crate) struct NodeProcess {
@@ -20,22 +18,11 @@ pub(crate) struct NodeProcess {
     pub(crate) stats: OnceLock<Arc<Stats>>,
     /// What the proxy serves by, once it runs.
     pub(crate) snapshots: OnceLock<SnapshotHandle>,
-    /// Number of the newest timed change of the log level: an older one does not undo it.
-    level_change: Arc<AtomicU64>,
-    runtime: tokio::runtime::Handle,
 }
 
 impl NodeProcess {
-    /// Must be called on the runtime.
     pub(crate) fn new(logging: Arc<Logging>, identity: NodeIdentity) -> Self {
-        Self {
-            logging,
-            identity,
-            stats: OnceLock::new(),
-            snapshots: OnceLock::new(),
-            level_change: Arc::default(),
-            runtime: tokio::runtime::Handle::current(),
-        }
+        Self { logging, identity, stats: OnceLock::new(), snapshots: OnceLock::new() }
     }
 }
 
@@ -119,20 +106,6 @@ impl Process for NodeProcess {
     }
 
     fn set_log_level(&self, level: &str, seconds: u64) -> Result<(), String> {
-        let before = self.logging.level();
-        self.logging.set(level)?;
-        let change = self.level_change.fetch_add(1, Ordering::Relaxed) + 1;
-        if seconds > 0 {
-            let (logging, newest) = (self.logging.clone(), self.level_change.clone());
-            self.runtime.spawn(async move {
-                tokio::time::sleep(Duration::from_secs(seconds)).await;
-                if newest.load(Ordering::Relaxed) == change
-                    && let Err(error) = logging.set(&before)
-                {
-                    tracing::error!(error, "cannot put the log level back");
-                }
-            });
-        }
-        Ok(())
+        self.logging.set_level(level, seconds)
     }
 }

@@ -1,14 +1,16 @@
 //! The serving part of a node: proxy listeners and workers; and the data plane role.
 
 use super::listeners::{facts, identities, kind, open};
+use super::logging::ClusterLogLevels;
 use super::process::{facts_of, metrics_of};
+use super::unavailable::{Degraded, Unavailable};
 use super::{Node, Running};
 use crate::failure::Failure;
 use gwctl_admin_api::Face;
 use gwctl_conf::{Flavor, NodeConf, Workers};
 use gwctl_data_plane::{DataPlane, DataPlaneOptions};
 use gwctl_entities::view::{Route, from_record};
-use gwctl_entities::{Fill, NodeKind, Registry, RegistryOptions};
+use gwctl_entities::{Fill, Registry, RegistryOptions};
 use gwctl_lifecycle::TaskSet;
 use gwctl_plugins::{Natives, PluginHost, natives};
 use gwctl_proxy::{
@@ -27,6 +29,8 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
         node_id: &node.identity.id,
         hostname: &node.identity.hostname,
         registry: registry(&node),
+        can_run: |name| natives().iter().any(|native| native.name == name),
+        log_levels: Arc::new(ClusterLogLevels(node.logging.clone())),
     };
     let failed = |error: gwctl_data_plane::StartError| {
         Failure::because("cannot start the data plane", &error)
@@ -34,7 +38,7 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
     };
     let flavor = router_flavor(&node.conf);
     let data_plane =
-        DataPlane::open(&options, |shared| SnapshotOptions { flavor, hosts: vec![Arc::new(Natives)], node: shared })
+        DataPlane::open(&options, |shared| SnapshotOptions { flavor, hosts: plugin_hosts(), node: shared })
             .map_err(failed)?;
     let proxy = start_proxy(&node, data_plane.gateway().handle().clone())?;
     let stats = proxy.stats().clone();
@@ -46,13 +50,10 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
     Ok(Running::new(Some(proxy)))
 }
 
-/// Schemas of the node. A data plane knows only the plugins it can run, so that its control plane learns what it lacks.
+/// Schemas of the node. A data plane knows those of plugins that it cannot run as well: protocol v2 sends them unasked.
 pub(crate) fn registry(node: &Node) -> Arc<Registry> {
     let kind = kind(node);
-    let mut plugins: BTreeSet<String> = node.conf.plugins.clone();
-    if kind == NodeKind::DataPlane {
-        plugins.retain(|name| natives().iter().any(|native| native.name == name));
-    }
+    let plugins: BTreeSet<String> = node.conf.plugins.clone();
     let router_flavor = node.conf.router_flavor.as_str().to_owned();
     let options = RegistryOptions { kind, router_flavor, plugins: Some(plugins) };
     let mut registry = Registry::bundled_with_secret(&options, &default_secret());
@@ -144,7 +145,7 @@ pub(crate) fn router_flavor(conf: &NodeConf) -> gwctl_router::Flavor {
     }
 }
 
-/// What builds the plugins of a node that is its own control plane.
+/// What builds the plugins of a node.
 pub(crate) fn plugin_hosts() -> Vec<Arc<dyn PluginHost>> {
-    vec![Arc::new(Natives), Arc::new(super::unavailable::Unavailable)]
+    vec![Arc::new(Degraded(Natives)), Arc::new(Unavailable)]
 }

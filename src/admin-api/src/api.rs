@@ -143,6 +143,7 @@ fn dispatch(context: &Context<'_>, place: &Place) -> Result<Answer, EntityError>
         Place::Tags => tags::all(context),
         Place::Tag { tag } => tags::one(context, tag),
         Place::DataPlanes => clustering::data_planes(context),
+        Place::DataPlaneLogLevel { id } => clustering::log_level(context, id),
         Place::ClusteringStatus => clustering::status(context),
         Place::Fleet => clustering::fleet(context),
         Place::Changes => changes::post(context),

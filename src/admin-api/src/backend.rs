@@ -226,6 +226,12 @@ pub trait Backend: Send + Sync + 'static {
         Err(EntityError::Unsupported("declarative configuration is not available on this node".to_owned()))
     }
 
+    /// Asks a data plane for its log levels, or sets its level for so many seconds (0: its own level comes back). The
+    /// answer is the data plane's.
+    fn data_plane_log_level(&self, _id: &str, _change: Option<(&str, u64)>) -> Result<Value, EntityError> {
+        Err(EntityError::Bare { status: 404, message: "Not found".to_owned() })
+    }
+
     /// Level in force: debug, info, notice, warn, error, crit, alert or emerg.
     fn log_level(&self) -> String {
         "notice".to_owned()

@@ -3,8 +3,9 @@
 use crate::answer::{Answer, bare, unexpected};
 use crate::backend::DataPlaneRow;
 use crate::context::Context;
-use crate::list;
+use crate::{list, node};
 use gwctl_entities::{EntityError, Map, NodeKind, Record, Value};
+use http::Method;
 use serde_json::json;
 
 const NEEDS_CONTROL_PLANE: &str =
@@ -51,6 +52,26 @@ fn shown(row: &DataPlaneRow) -> Record {
         "ttl": row.ttl,
     });
     shown.as_object().cloned().unwrap_or_default()
+}
+
+/// `/clustering/data-planes/{}/log-level`: reads, sets for a while, or puts back the level of a data plane's log. Kong 3.7 and
+/// 3.8 had it.
+pub(crate) fn log_level(context: &Context<'_>, id: &str) -> Result<Answer, EntityError> {
+    let backend = &context.backend;
+    match context.request.method {
+        Method::PUT => {
+            let level = node::argument(context, "current_level");
+            let level = level.ok_or_else(|| bare(400, "Required parameter \"current_level\" is missing."))?;
+            let seconds = node::seconds(context, "timeout")?;
+            backend.data_plane_log_level(id, Some((&level, seconds)))?;
+            Ok(Answer::empty(201))
+        }
+        Method::DELETE => {
+            backend.data_plane_log_level(id, Some(("warn", 0)))?;
+            Ok(Answer::empty(204))
+        }
+        _ => backend.data_plane_log_level(id, None).map(Answer::ok),
+    }
 }
 
 /// `GET /clustering/status`, the deprecated form.

@@ -103,12 +103,7 @@ pub(crate) fn set_log_level(context: &Context<'_>, cluster: bool, level: &str) -
     if !LEVELS.contains(&level) {
         return Err(bare(400, format!("unknown log level: {level}")));
     }
-    let timeout = argument(context, "timeout").map(|text| text.trim().parse::<f64>());
-    let seconds = match timeout {
-        None => LEVEL_TIMEOUT,
-        Some(Ok(seconds)) if seconds >= 0.0 && seconds.is_finite() => seconds as u64,
-        Some(_) => return Err(bare(400, "timeout must be greater than or equal to 0")),
-    };
+    let seconds = seconds(context, "timeout")?;
     if !cluster && context.backend.log_level() == level {
         return Ok(Answer::message(200, &format!("log level is already {level}")));
     }
@@ -116,6 +111,15 @@ pub(crate) fn set_log_level(context: &Context<'_>, cluster: bool, level: &str) -
     context.backend.set_log_level(scope, level, seconds)?;
     let message = if cluster { "log level changed for the cluster" } else { "log level changed" };
     Ok(Answer::message(200, message))
+}
+
+/// How long a level lasts.
+pub(crate) fn seconds(context: &Context<'_>, name: &str) -> Result<u64, EntityError> {
+    match argument(context, name).map(|text| text.trim().parse::<f64>()) {
+        None => Ok(LEVEL_TIMEOUT),
+        Some(Ok(seconds)) if seconds >= 0.0 && seconds.is_finite() => Ok(seconds as u64),
+        Some(_) => Err(bare(400, format!("{name} must be greater than or equal to 0"))),
+    }
 }
 
 /// An argument of the query or the body: node endpoints see one merged set.

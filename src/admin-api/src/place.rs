@@ -44,6 +44,10 @@ pub(crate) enum Place {
         level: String,
     },
     DataPlanes,
+    /// `/clustering/data-planes/{}/log-level`.
+    DataPlaneLogLevel {
+        id: String,
+    },
     ClusteringStatus,
     Fleet,
     OpenApi,
@@ -130,6 +134,7 @@ impl Place {
             }
             Self::Tokens => READ_CREATE,
             Self::Token { .. } => &["DELETE", "GET", "HEAD", "OPTIONS"],
+            Self::DataPlaneLogLevel { .. } => &["DELETE", "GET", "HEAD", "OPTIONS", "PUT"],
             Self::Tag { .. } => READ,
             Self::Item { .. } | Self::Parent { .. } | Self::NestedItem { .. } => ALL_OF_ITEM,
             _ => READ,
@@ -204,6 +209,7 @@ fn fixed(kind: NodeKind, path: &[&str]) -> Option<Place> {
             Place::SetLogLevel { cluster: true, level: own(level) }
         }
         ["clustering", "data-planes"] => Place::DataPlanes,
+        ["clustering", "data-planes", id, "log-level"] if control_plane => Place::DataPlaneLogLevel { id: own(id) },
         ["clustering", "status"] => Place::ClusteringStatus,
         ["gwctl", "fleet"] => Place::Fleet,
         ["gwctl", "openapi.json"] => Place::OpenApi,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::names::{RESPONSE_HEADERS, UPSTREAM_HEADERS};
 use crate::near::did_you_mean;
-use crate::node::{Database, Mtls, NodeConf, Ocsp, Role};
+use crate::node::{Database, Mtls, NodeConf, Role};
 use crate::problem::{Origin, Problem};
 use crate::settings::Settings;
 use crate::value::Value;
@@ -85,10 +85,6 @@ fn data_plane(conf: &NodeConf, problems: &mut Vec<Problem>) {
 /// Settings of Kong that this version cannot honour: refused where to ignore them would be dangerous or break traffic.
 fn unsupported(conf: &NodeConf, problems: &mut Vec<Problem>) {
     let settings = &conf.settings;
-    if conf.role == Role::ControlPlane && conf.cluster.mtls == Mtls::Pki && conf.cluster.ocsp != Ocsp::Off {
-        let problem = settings.problem("cluster_ocsp", "revocation is not checked by this version");
-        problems.push(problem.hint("set it to off, and revoke by issuing from a new authority"));
-    }
     if !conf.stream_listen.is_empty() {
         let problem = settings.problem("stream_listen", "this version proxies HTTP only");
         problems.push(problem.hint("set it to off"));

@@ -13,6 +13,9 @@ use crate::value::{self, Value};
 const TOOL_VARIABLES: &[&str] =
     &["addr", "context", "config_dir", "token", "token_file", "cacert", "conf", "prefix_dir", "log", "color", "output"];
 
+/// Names that later versions of Kong gave to settings, and the names of the same settings here.
+const RENAMED: &[(&str, &str)] = &[("cluster_rpc_sync", "cluster_incremental_sync")];
+
 /// A setting given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
@@ -137,6 +140,8 @@ impl Reader {
     }
 
     fn set(&mut self, name: &str, text: String, origin: Origin, warn: bool) {
+        let renamed = RENAMED.iter().find(|(newer, _)| *newer == name);
+        let name = renamed.map_or(name, |(_, ours)| *ours);
         let known = key(name);
         if known.is_some() || name.starts_with("nginx_") {
             // An empty text means unset, whatever weaker sources say.

@@ -264,6 +264,14 @@ fn sync_without_rpc_is_turned_off_and_said() {
 }
 
 #[test]
+fn the_name_that_kong_3_10_has_for_sync_means_the_same() {
+    let loaded = from_file("cluster_rpc = on\ncluster_rpc_sync = on").unwrap();
+    assert!(loaded.conf.cluster.incremental_sync && loaded.warnings.is_empty());
+    let shown = loaded.conf.show(true);
+    assert!(shown.iter().any(|row| row.key == "cluster_incremental_sync" && row.value == "on"));
+}
+
+#[test]
 fn references_to_the_environment_are_resolved_and_others_refused() {
     let environment = pairs(&[("MY_LEVEL", "crit")]);
     let text = "log_level = {vault://env/my-level}\n";

@@ -1,5 +1,6 @@
 //! The node behind the Admin API: a store, the fleet, and what the process tells of itself.
 
+use crate::calls::CallError;
 use crate::declarative::DeclarativeState;
 use crate::fleet::FleetTable;
 use gwctl_admin_api::{
@@ -9,6 +10,7 @@ use gwctl_admin_api::{
 use gwctl_entities::fleet::Fleet;
 use gwctl_entities::{EntityError, Fill, Read, Registry, Value, Write};
 use gwctl_store::{Change, Changes, HistoryEntry, Store, SystemFill, unix_millis};
+use gwctl_wire::v2::log_level::Asked;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,6 +130,18 @@ impl Backend for StoreBackend {
             Changes::Deltas(changes) => ChangesAfter::Versions(changes.into_iter().map(version_changes).collect()),
             Changes::TooOld { oldest } => ChangesAfter::Forgotten { oldest },
         })
+    }
+
+    fn data_plane_log_level(&self, id: &str, change: Option<(&str, u64)>) -> Result<Value, EntityError> {
+        let asked = match change {
+            None => Asked::Get,
+            Some((level, seconds)) => Asked::Set { level: level.to_owned(), seconds },
+        };
+        let answered = match &self.fleet {
+            Some(fleet) => fleet.calls().ask(id, asked),
+            None => Err(CallError::NotConnected),
+        };
+        answered.map_err(|error| EntityError::Bare { status: 500, message: error.to_string() })
     }
 
     fn versions(&self) -> Option<watch::Receiver<u64>> {

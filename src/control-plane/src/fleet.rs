@@ -3,6 +3,7 @@
 //! Rows live in memory and are written to a setting of the store now and then, so that a restarted control plane shows
 //! its fleet at once. They are no configuration: they have no version, and nothing is pushed when they change.
 
+use crate::calls::Calls;
 use gwctl_admin_api::{DataPlaneRow, FleetNews};
 use gwctl_entities::EntityError;
 use gwctl_entities::fleet::{Fleet, FleetMember};
@@ -10,7 +11,8 @@ use gwctl_store::{Store, unix_millis};
 use gwctl_wire::ConfigHash;
 use gwctl_wire::compat::SyncStatus;
 use gwctl_wire::v1::cp_link::NodeRecord;
-use gwctl_wire::v2::sync::{hash_of, version_of};
+use gwctl_wire::v2::dialect::version_of;
+use gwctl_wire::v2::{Dialect, Held, Hello};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,8 +37,30 @@ pub struct Identity {
     pub version: String,
     /// End of its certificate, Unix seconds.
     pub certificate_expires_at: Option<u64>,
-    /// `v1`, `v2` ...
-    pub protocol: &'static str,
+    pub protocol: Protocol,
+}
+
+/// What a connection is there for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// Whole configurations.
+    #[default]
+    V1,
+    /// Changes.
+    V2,
+    /// Calls only, beside a connection that brings the configuration.
+    Calls,
+}
+
+impl Protocol {
+    /// Its name in rows; None where it says nothing about the way of the configuration.
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Self::V1 => Some("v1"),
+            Self::V2 => Some("v2"),
+            Self::Calls => None,
+        }
+    }
 }
 
 /// One data plane as stored.
@@ -81,6 +105,8 @@ struct State {
     unmade: bool,
     /// Versions and when they were committed, as far as a data plane with protocol v2 was there to be told.
     committed: VecDeque<(u64, u64)>,
+    /// Capabilities of nodes that said hello, as long as they are connected by protocol v2.
+    capabilities: BTreeMap<String, Vec<String>>,
     dirty: bool,
 }
 
@@ -90,6 +116,7 @@ pub struct FleetTable {
     state: Mutex<State>,
     purge_delay: Duration,
     news: broadcast::Sender<FleetNews>,
+    calls: Calls,
 }
 
 impl FleetTable {
@@ -103,7 +130,13 @@ impl FleetTable {
             }),
         };
         let state = State { members, ..State::default() };
-        Ok(Self { state: Mutex::new(state), purge_delay, news: broadcast::Sender::new(NEWS) })
+        let (news, calls) = (broadcast::Sender::new(NEWS), Calls::default());
+        Ok(Self { state: Mutex::new(state), purge_delay, news, calls })
+    }
+
+    /// The way to ask a data plane.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
     }
 
     /// What data planes do from now on.
@@ -172,8 +205,9 @@ impl FleetTable {
         }
     }
 
-    /// A connection of this node was accepted.
+    /// A connection of this node was accepted. One for calls only leaves its row alone.
     pub fn connected(&self, identity: &Identity) {
+        let Some(protocol) = identity.protocol.name() else { return };
         let mut guard = self.lock();
         let state = &mut *guard;
         let member = state.members.entry(identity.id.clone()).or_default();
@@ -182,20 +216,48 @@ impl FleetTable {
         member.ip.clone_from(&identity.ip);
         member.version.clone_from(&identity.version);
         member.certificate_expires_at = identity.certificate_expires_at;
-        identity.protocol.clone_into(&mut member.protocol);
+        protocol.clone_into(&mut member.protocol);
         member.last_seen_millis = unix_millis();
+        if let Some(capabilities) = state.capabilities.get(&identity.id) {
+            member.rpc_capabilities.clone_from(capabilities);
+        }
         if member.sync_status.is_empty() {
             "unknown".clone_into(&mut member.sync_status);
             ConfigHash::zero().as_str().clone_into(&mut member.config_hash);
         }
-        self.tell("joined", &identity.id, member, &state.made);
+        // Kong nodes have a connection for each of their workers.
+        if member.connections == 1 {
+            self.tell("joined", &identity.id, member, &state.made);
+        }
         state.dirty = true;
     }
 
-    /// A connection of this node ended; its row stays.
-    pub fn disconnected(&self, id: &str) {
+    /// What a node with protocol v2 said of itself, whatever its connection is for.
+    pub fn said_hello(&self, hello: &Hello) {
         let mut guard = self.lock();
         let state = &mut *guard;
+        state.capabilities.insert(hello.node_id.clone(), hello.capabilities.clone());
+        if let Some(member) = state.members.get_mut(&hello.node_id) {
+            member.rpc_capabilities.clone_from(&hello.capabilities);
+            let labels = hello.labels();
+            // A node whose settings do not say them may have told them by protocol v1.
+            if !labels.is_empty() {
+                member.labels = labels;
+            }
+            state.dirty = true;
+        }
+    }
+
+    /// A connection of this node ended; its row stays.
+    pub fn disconnected(&self, id: &str, protocol: Protocol) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if protocol != Protocol::V1 {
+            state.capabilities.remove(id);
+        }
+        if protocol == Protocol::Calls {
+            return;
+        }
         if let Some(member) = state.members.get_mut(id) {
             member.connections = member.connections.saturating_sub(1);
             if member.connections == 0 {
@@ -231,18 +293,17 @@ impl FleetTable {
     }
 
     /// A node with protocol v2 asks for the changes since this version: that is what it has.
-    pub fn pulled(&self, id: &str, version: i64, capabilities: &[String]) {
+    pub fn pulled(&self, id: &str, held: &Held) {
         let mut guard = self.lock();
         let state = &mut *guard;
         if let Some(member) = state.members.get_mut(id) {
             // After a refusal it asks for everything, but serves what it had.
-            let has = if version <= 0 && member.last_error.is_some() { None } else { Some(hash_of(version.max(0))) };
-            let hash = has.unwrap_or_else(|| ConfigHash::from(member.config_hash.as_str()));
-            let applied = member.config_hash != hash.as_str() && version > 0;
+            let asks_everything = held.version == 0 && member.last_error.is_some();
+            let hash = if asks_everything { ConfigHash::from(member.config_hash.as_str()) } else { held.hash.clone() };
+            let applied = member.config_hash != hash.as_str() && held.version > 0;
             SyncStatus::Normal.as_str().clone_into(&mut member.sync_status);
             member.sync_detail = None;
             hash.as_str().clone_into(&mut member.config_hash);
-            member.rpc_capabilities = capabilities.to_vec();
             // What an earlier connection by protocol v1 told may be of another installation.
             member.plugins = None;
             member.last_seen_millis = unix_millis();
@@ -299,10 +360,11 @@ impl FleetTable {
     }
 }
 
-/// Kong's row of a node with protocol v2 has its id for a host name, and no end of the certificate.
+/// Kong's row of a node with protocol v2 has its id for a host name, and up to Kong 3.9 no end of the certificate.
 fn row(id: &str, member: &Member, now: u64, purge_delay: u64) -> DataPlaneRow {
     let last_seen = member.last_seen_millis / 1000;
     let pulls = member.protocol == "v2";
+    let dated = !pulls || Dialect::of(&member.version) == Dialect::Texts;
     DataPlaneRow {
         id: id.to_owned(),
         hostname: if pulls { id.to_owned() } else { member.hostname.clone() },
@@ -313,7 +375,7 @@ fn row(id: &str, member: &Member, now: u64, purge_delay: u64) -> DataPlaneRow {
         last_seen,
         updated_at: last_seen,
         labels: (!member.labels.is_empty()).then(|| member.labels.clone()),
-        certificate_expires_at: Some(member.certificate_expires_at.filter(|_| !pulls)),
+        certificate_expires_at: Some(member.certificate_expires_at.filter(|_| dated)),
         rpc_capabilities: member.rpc_capabilities.clone(),
         ttl: (last_seen + purge_delay).saturating_sub(now),
     }
@@ -369,11 +431,12 @@ mod tests {
     use gwctl_wire::v1::{BasicInfo, PluginVersion};
 
     fn table() -> FleetTable {
-        FleetTable { state: Mutex::default(), purge_delay: Duration::from_secs(60), news: broadcast::Sender::new(8) }
+        let (state, purge_delay, news) = (Mutex::default(), Duration::from_secs(60), broadcast::Sender::new(8));
+        FleetTable { state, purge_delay, news, calls: Calls::default() }
     }
 
     fn identity(id: &str) -> Identity {
-        Identity { id: id.to_owned(), hostname: "dp".to_owned(), protocol: "v1", ..Identity::default() }
+        Identity { id: id.to_owned(), hostname: "dp".to_owned(), ..Identity::default() }
     }
 
     fn reports(table: &FleetTable, id: &str, hash: &str) {
@@ -383,6 +446,79 @@ mod tests {
             info: Default::default(),
         };
         table.record(id, &record, None, true);
+    }
+
+    fn pulled(table: &FleetTable, version: u64) {
+        table.pulled("a", &Held { version, hash: Dialect::Integers.hash(version) });
+    }
+
+    fn hello(version: &str, capabilities: &[&str]) -> Hello {
+        let conf = serde_json::json!({"cluster_dp_labels": ["region:eu"]});
+        Hello {
+            capabilities: capabilities.iter().map(|name| (*name).to_owned()).collect(),
+            version: version.to_owned(),
+            node_id: "a".to_owned(),
+            conf: conf.as_object().cloned().unwrap_or_default(),
+            ..Hello::default()
+        }
+    }
+
+    #[test]
+    fn a_connection_for_calls_only_tells_capabilities_and_leaves_the_row_to_the_other() {
+        for calls_first in [true, false] {
+            let table = table();
+            let calls = Identity { protocol: Protocol::Calls, hostname: "other".to_owned(), ..identity("a") };
+            let call = || {
+                table.connected(&calls);
+                table.said_hello(&hello("3.9.1", &["kong.debug.log_level.v1"]));
+            };
+            if calls_first {
+                call();
+                assert!(table.fleet(0).items.is_empty());
+            }
+            table.connected(&identity("a"));
+            if !calls_first {
+                call();
+            }
+            reports(&table, "a", "one");
+            let row = &table.rows()[0];
+            assert_eq!((row.hostname.as_str(), row.rpc_capabilities.len()), ("dp", 1));
+            table.disconnected("a", Protocol::Calls);
+            let member = &table.fleet(0).items[0];
+            assert!(member.connected && member.protocol.as_deref() == Some("v1"));
+            table.disconnected("a", Protocol::V1);
+            assert!(!table.fleet(0).items[0].connected);
+        }
+    }
+
+    #[test]
+    fn a_node_with_many_connections_joins_and_leaves_once() {
+        let table = table();
+        let mut news = table.news();
+        for _ in 0..3 {
+            table.connected(&Identity { protocol: Protocol::V2, ..identity("a") });
+        }
+        for _ in 0..3 {
+            table.disconnected("a", Protocol::V2);
+        }
+        let told: Vec<_> = std::iter::from_fn(|| news.try_recv().ok()).map(|news| news.what).collect();
+        assert_eq!(told, ["joined", "left"]);
+    }
+
+    #[test]
+    fn a_node_of_kong_3_10_is_shown_with_the_text_it_names_its_labels_and_the_end_of_its_certificate() {
+        let table = table();
+        let identity = Identity { protocol: Protocol::V2, version: "3.10.0".to_owned(), ..identity("a") };
+        table.connected(&Identity { certificate_expires_at: Some(9), ..identity });
+        table.said_hello(&hello("3.10.0", &["kong.sync.v2"]));
+        table.pulled("a", &Held { version: 42, hash: Dialect::Texts.hash(42) });
+        let row = &table.rows()[0];
+        assert_eq!(
+            (row.config_hash.as_str(), row.certificate_expires_at),
+            ("v02_000000000000000000000000002a", Some(Some(9)))
+        );
+        assert_eq!(row.labels.as_ref().and_then(|labels| labels.get("region")).map(String::as_str), Some("eu"));
+        assert_eq!(table.fleet(42).items[0].applied_version, Some(42));
     }
 
     #[test]
@@ -436,7 +572,7 @@ mod tests {
             info: Default::default(),
         };
         table.record("a", &record, Some("lacks cors".to_owned()), true);
-        table.disconnected("a");
+        table.disconnected("a", Protocol::V1);
         let told: Vec<FleetNews> = std::iter::from_fn(|| news.try_recv().ok()).collect();
         let names: Vec<&str> = told.iter().map(|news| news.what).collect();
         assert_eq!(names, ["joined", "applied", "refused", "left"]);
@@ -446,13 +582,13 @@ mod tests {
     #[test]
     fn a_refusal_is_shown_until_something_is_applied() {
         let table = table();
-        table.connected(&Identity { protocol: "v2", ..identity("a") });
-        table.pulled("a", 4, &[]);
+        table.connected(&Identity { protocol: Protocol::V2, ..identity("a") });
+        pulled(&table, 4);
         table.refused("a", "bad row".to_owned());
-        table.pulled("a", 0, &[]);
+        pulled(&table, 0);
         let member = table.fleet(5).items.remove(0);
         assert_eq!((member.applied_version, member.last_error.as_deref()), (Some(4), Some("bad row")));
-        table.pulled("a", 5, &[]);
+        pulled(&table, 5);
         let member = table.fleet(5).items.remove(0);
         assert_eq!((member.applied_version, member.last_error), (Some(5), None));
     }
@@ -471,9 +607,9 @@ mod tests {
     fn a_node_that_pulls_has_the_version_it_asks_with() {
         let table = table();
         table.committed(5);
-        table.connected(&Identity { protocol: "v2", certificate_expires_at: Some(9), ..identity("a") });
+        table.connected(&Identity { protocol: Protocol::V2, certificate_expires_at: Some(9), ..identity("a") });
         assert!(table.rows().is_empty(), "nothing asked for yet");
-        table.pulled("a", 4, &["kong.sync.v2".to_owned()]);
+        pulled(&table, 4);
         let row = &table.rows()[0];
         assert_eq!((row.hostname.as_str(), row.certificate_expires_at), ("a", Some(None)));
         assert_eq!(row.config_hash, "00000000000000000000000000000004");
@@ -481,7 +617,7 @@ mod tests {
         assert_eq!((member.applied_version, member.name.as_str()), (Some(4), "dp"));
         assert!(member.lag_millis.is_some());
         assert_eq!(table.fleet(9).items[0].applied_version, Some(4));
-        table.pulled("a", 5, &[]);
+        pulled(&table, 5);
         let member = &table.fleet(5).items[0];
         assert_eq!((member.applied_version, member.lag_millis), (Some(5), Some(0)));
     }
@@ -491,9 +627,9 @@ mod tests {
         let table = table();
         table.connected(&identity("a"));
         table.connected(&identity("a"));
-        table.disconnected("a");
+        table.disconnected("a", Protocol::V1);
         assert!(table.fleet(0).items[0].connected);
-        table.disconnected("a");
+        table.disconnected("a", Protocol::V1);
         assert!(!table.fleet(0).items[0].connected);
         assert!(table.rows().is_empty(), "nothing reported yet");
     }
@@ -503,7 +639,7 @@ mod tests {
         let table = FleetTable { purge_delay: Duration::ZERO, ..table() };
         table.connected(&identity("a"));
         assert_eq!(table.fleet(0).items.len(), 1, "a connected node is never purged");
-        table.disconnected("a");
+        table.disconnected("a", Protocol::V1);
         assert!(table.fleet(0).items.is_empty());
     }
 }

@@ -6,6 +6,7 @@
 
 mod answers;
 pub mod backend;
+mod calls;
 mod connection;
 pub mod declarative;
 mod first_token;
@@ -13,6 +14,7 @@ pub mod fleet;
 mod listener;
 mod metrics;
 mod payload;
+mod revocation;
 mod session;
 mod start;
 mod sync_session;

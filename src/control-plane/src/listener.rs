@@ -4,7 +4,8 @@
 //! layer would have refused it), path, arguments (400) or subprotocol, WebSocket headers (else dropped).
 
 use crate::answers::Answers;
-use crate::fleet::Identity;
+use crate::fleet::{Identity, Protocol};
+use crate::revocation::Revocation;
 use crate::session::{self, Shared};
 use crate::sync_session;
 use gwctl_certs::{Answer, Peers};
@@ -12,6 +13,7 @@ use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
 use gwctl_link::{Accepted, LinkError, accept};
 use gwctl_store::unix_millis;
 use gwctl_wire::v2::SUBPROTOCOL;
+use rustls_pki_types::CertificateDer;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +31,8 @@ pub(crate) struct ClusterListener {
     pub(crate) socket: TcpListener,
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) peers: Peers,
+    /// Whether authorities are asked for revoked certificates; None: not.
+    pub(crate) revocation: Option<Revocation>,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -47,7 +51,7 @@ pub(crate) async fn run(listener: ClusterListener, shutdown: Shutdown) {
             Some((Ok(place), Ok((tcp, address)))) => {
                 let (listener, stop) = (listener.clone(), shutdown.clone());
                 sessions.add(spawn("cluster session", Phase::Stop, async move {
-                    stop.until(Phase::Stop, serve(&listener, tcp, address)).await;
+                    serve(&listener, tcp, address, &stop).await;
                     drop(place);
                 }));
             }
@@ -62,10 +66,20 @@ pub(crate) async fn run(listener: ClusterListener, shutdown: Shutdown) {
     sessions.shut_down(&shutdown, Duration::from_secs(2)).await;
 }
 
-async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr) {
-    let accepted = match accept(tcp, &listener.acceptor).await {
-        Ok(accepted) => accepted,
-        Err(error) => {
+/// Whether nothing is known against the certificate; what is, or that nothing could be learnt, goes to the log.
+async fn not_revoked(listener: &ClusterListener, chain: &[CertificateDer<'_>], address: SocketAddr) -> bool {
+    match &listener.revocation {
+        Some(revocation) => revocation.stands(&listener.peers, chain, address).await,
+        None => true,
+    }
+}
+
+/// A connection that is still being opened is dropped when the node stops; one that is open is closed by its session.
+async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr, stop: &Shutdown) {
+    let accepted = match stop.until(Phase::Stop, accept(tcp, &listener.acceptor)).await {
+        None => return,
+        Some(Ok(accepted)) => accepted,
+        Some(Err(error)) => {
             match error {
                 LinkError::Tls(error) if error.to_string().contains("alert") => tracing::warn!(
                     %address,
@@ -81,7 +95,11 @@ async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr) 
     let chain = accepted.peer_certificates();
     let presented = (!chain.is_empty()).then_some(chain.as_slice());
     match listener.peers.peer_allowed(presented, unix_millis() / 1000) {
-        Ok(facts) => admit(listener, accepted, address, u64::try_from(facts.not_after).ok()).await,
+        Ok(facts) if !not_revoked(listener, &chain, address).await => {
+            tracing::warn!(%address, subject = facts.subject, "data plane refused: see the line before");
+            accepted.drop_silently().await;
+        }
+        Ok(facts) => admit(listener, accepted, address, u64::try_from(facts.not_after).ok(), stop).await,
         Err(refusal) => {
             tracing::warn!(%address, error = %refusal, "data plane refused");
             match refusal.answer() {
@@ -94,11 +112,17 @@ async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr) 
     }
 }
 
-async fn admit(listener: &ClusterListener, accepted: Accepted, address: SocketAddr, expires: Option<u64>) {
+async fn admit(
+    listener: &ClusterListener,
+    accepted: Accepted,
+    address: SocketAddr,
+    expires: Option<u64>,
+    stop: &Shutdown,
+) {
     let request = &accepted.request;
     match (request.path.as_str(), &listener.shared.answers) {
         ("/v1/outlet", _) => {}
-        ("/v2/outlet", Some(answers)) => return admit_v2(listener, answers, accepted, address, expires).await,
+        ("/v2/outlet", Some(answers)) => return admit_v2(listener, answers, accepted, address, expires, stop).await,
         ("/v2/outlet", None) => {
             return accepted.refuse(404, "Not Found", "protocol v2 needs cluster_rpc = on\n").await;
         }
@@ -118,12 +142,12 @@ async fn admit(listener: &ClusterListener, accepted: Accepted, address: SocketAd
         ip: address.ip().to_string(),
         version: version.to_owned(),
         certificate_expires_at: expires,
-        protocol: "v1",
+        protocol: Protocol::V1,
     };
     match accepted.upgrade(&key).await {
-        Ok((stream, leftover)) => {
+        Ok(upgraded) => {
             let _presence = Presence::enter(&listener.shared, &identity);
-            session::serve(&listener.shared, &identity, stream, &leftover).await;
+            session::serve(&listener.shared, &identity, upgraded, stop).await;
         }
         Err(error) => tracing::info!(%address, %error, "data plane lost during the upgrade"),
     }
@@ -136,6 +160,7 @@ async fn admit_v2(
     accepted: Accepted,
     address: SocketAddr,
     expires: Option<u64>,
+    stop: &Shutdown,
 ) {
     let Some(offered) = accepted.request.header("sec-websocket-protocol") else {
         tracing::warn!(%address, "data plane refused: its request for /v2/outlet names no subprotocol");
@@ -152,9 +177,9 @@ async fn admit_v2(
         return accepted.drop_silently().await;
     };
     match accepted.upgrade(&key).await {
-        Ok((stream, leftover)) => {
+        Ok(upgraded) => {
             let peer = sync_session::Peer { ip: address.ip().to_string(), certificate_expires_at: expires };
-            sync_session::serve(&listener.shared, answers, peer, stream, &leftover).await;
+            sync_session::serve(&listener.shared, answers, peer, upgraded, stop).await;
         }
         Err(error) => tracing::info!(%address, %error, "data plane lost during the upgrade"),
     }
@@ -164,6 +189,7 @@ async fn admit_v2(
 pub(crate) struct Presence<'a> {
     shared: &'a Shared,
     id: Option<String>,
+    protocol: Protocol,
 }
 
 impl<'a> Presence<'a> {
@@ -175,14 +201,14 @@ impl<'a> Presence<'a> {
         if shown {
             shared.fleet.connected(identity);
         }
-        Self { shared, id: shown.then(|| identity.id.clone()) }
+        Self { shared, id: shown.then(|| identity.id.clone()), protocol: identity.protocol }
     }
 }
 
 impl Drop for Presence<'_> {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
-            self.shared.fleet.disconnected(id);
+            self.shared.fleet.disconnected(id, self.protocol);
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::answers::Answers;
 use crate::connection::{Connection, Event, sleep_until};
 use crate::fleet::{FleetTable, Identity};
 use crate::payload::{Payload, Payloads};
+use gwctl_lifecycle::{Phase, Shutdown};
 use gwctl_store::Store;
 use gwctl_wire::Frame;
 use gwctl_wire::compat::{SyncStatus, Version};
@@ -41,17 +42,21 @@ struct Session<'a> {
     pinged: bool,
 }
 
-/// Serves one upgraded connection to its end. Dropping the future ends the connection.
-pub(crate) async fn serve<S>(shared: &Shared, identity: &Identity, stream: S, leftover: &[u8])
-where
+/// Serves one upgraded connection to its end, or until the node stops.
+pub(crate) async fn serve<S>(
+    shared: &Shared,
+    identity: &Identity,
+    (stream, leftover): (S, Vec<u8>),
+    shutdown: &Shutdown,
+) where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let (mut connection, writes) = Connection::open(stream, shared.limit, leftover);
+    let (mut connection, writes) = Connection::open(stream, shared.limit, &leftover);
     let link = CpLink::new(std::time::Duration::ZERO, &identity.version, shared.own_version);
     let start = Instant::now();
     let mut session =
         Session { shared, identity, link, start, writes, payloads: None, payload: None, detail: None, pinged: false };
-    let reason = session.run(&mut connection).await;
+    let reason = session.run(&mut connection, shutdown).await;
     tracing::info!(node = identity.id, address = identity.ip, %reason, "data plane disconnected");
     drop(session);
     connection.close().await;
@@ -62,7 +67,7 @@ impl Session<'_> {
         self.start.elapsed()
     }
 
-    async fn run(&mut self, connection: &mut Connection) -> Reason {
+    async fn run(&mut self, connection: &mut Connection, shutdown: &Shutdown) -> Reason {
         loop {
             while let Some(effect) = self.link.poll_effect() {
                 if let Some(reason) = self.carry_out(effect).await {
@@ -74,6 +79,7 @@ impl Session<'_> {
                 event = connection.event() => self.take(event),
                 payload = next_payload(&mut self.payloads) => self.offer(payload),
                 () = sleep_until(timeout) => self.link.handle_timeout(self.now()),
+                () = shutdown.reached(Phase::Stop) => self.link.handle_command(self.now(), Command::Stop),
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::answers::Answers;
 use crate::fleet::FleetTable;
 use crate::listener::{self, ClusterListener};
 use crate::payload::{self, Payloads};
+use crate::revocation::Revocation;
 use crate::session::Shared;
 use gwctl_certs::{CertError, Identity, Peers, Source, Trust, read_certificates};
 use gwctl_conf::{Materials, Mtls, NodeConf};
@@ -129,8 +130,13 @@ pub async fn start_cluster(
         let address = listen.address;
         let socket = TcpListener::bind(address).await.map_err(|source| StartError::Bind { address, source })?;
         tracing::info!(%address, "cluster listener");
-        let listener =
-            ClusterListener { socket, acceptor: acceptor.clone(), peers: peers.clone(), shared: shared.clone() };
+        let listener = ClusterListener {
+            socket,
+            acceptor: acceptor.clone(),
+            peers: peers.clone(),
+            revocation: Revocation::of(conf.cluster.ocsp),
+            shared: shared.clone(),
+        };
         tasks.add(listener::start(listener, shutdown));
     }
     let maker = payload::Maker {

@@ -2,18 +2,21 @@
 //! about the protocol.
 
 use crate::answers::Answers;
+use crate::calls::{Call, Reachable};
 use crate::connection::{Connection, Event, sleep_until};
-use crate::fleet::Identity;
+use crate::fleet::{Identity, Protocol};
 use crate::listener::Presence;
 use crate::session::Shared;
+use gwctl_lifecycle::{Phase, Shutdown};
 use gwctl_wire::Frame;
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v2::cp_link::{Command, Effect, Reason, Report, Settings};
-use gwctl_wire::v2::{CpLink, Hello, RpcError};
+use gwctl_wire::v2::{CpLink, Dialect, Hello, RpcError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 /// What the connection says of a data plane; the rest is in its hello.
@@ -35,22 +38,44 @@ struct Session<'a> {
     made: mpsc::Sender<Made>,
     hello: Arc<Hello>,
     presence: Option<Presence<'a>>,
+    /// Where questions to the node come from, once it said hello.
+    calls: Option<(Reachable<'a>, mpsc::Receiver<Call>)>,
+    /// Where their answers go, by key.
+    waiting: BTreeMap<u64, oneshot::Sender<Result<serde_json::Value, RpcError>>>,
+    last_key: u64,
 }
 
-/// Serves one upgraded connection to its end. Dropping the future ends the connection.
-pub(crate) async fn serve<S>(shared: &Shared, answers: &Arc<Answers>, peer: Peer, stream: S, leftover: &[u8])
-where
+/// Serves one upgraded connection to its end, or until the node stops.
+pub(crate) async fn serve<S>(
+    shared: &Shared,
+    answers: &Arc<Answers>,
+    peer: Peer,
+    (stream, leftover): (S, Vec<u8>),
+    shutdown: &Shutdown,
+) where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    let (mut connection, writes) = Connection::open(stream, shared.limit, leftover);
+    let (mut connection, writes) = Connection::open(stream, shared.limit, &leftover);
     let (made, mut answered) = mpsc::channel(16);
     let limits = Limits::new(shared.limit, DEFAULT_EXPANSION);
     let mut versions = answers.versions();
     let newest = *versions.borrow_and_update();
-    let settings = Settings { version: newest, sync: answers.sync(), limit: limits.max_inflated };
-    let link = CpLink::new(Duration::ZERO, settings);
-    let (start, hello) = (Instant::now(), Arc::default());
-    let mut session = Session { shared, answers, peer, link, start, writes, made, hello, presence: None };
+    let cluster_id = Some(answers.cluster_id());
+    let settings = Settings { version: newest, sync: answers.sync(), limit: limits.max_inflated, cluster_id };
+    let mut session = Session {
+        shared,
+        answers,
+        peer,
+        link: CpLink::new(Duration::ZERO, settings),
+        start: Instant::now(),
+        writes,
+        made,
+        hello: Arc::default(),
+        presence: None,
+        calls: None,
+        waiting: BTreeMap::new(),
+        last_key: 0,
+    };
     let reason = loop {
         if let Some(reason) = session.run_effects().await {
             break reason;
@@ -64,7 +89,9 @@ where
                 shared.fleet.committed(newest);
                 session.command(Command::NewVersion(newest));
             }
+            call = next_call(&mut session.calls) => session.ask(call),
             () = sleep_until(timeout) => session.link.handle_timeout(session.now()),
+            () = shutdown.reached(Phase::Stop) => session.command(Command::Stop),
         }
     };
     tracing::info!(node = session.hello.node_id, address = session.peer.ip, %reason, "data plane disconnected");
@@ -99,9 +126,13 @@ impl Session<'_> {
                         self.link.handle_lost(Reason::PeerLost("connection ended".to_owned()));
                     }
                 }
-                Effect::Pull { id, version } => self.pull(id, version),
-                Effect::Record { version } => {
-                    self.shared.fleet.pulled(&self.hello.node_id, version, &self.hello.capabilities);
+                Effect::Pull { id, version, dialect } => self.pull(id, version, dialect),
+                Effect::Record(held) => self.shared.fleet.pulled(&self.hello.node_id, &held),
+                Effect::Asked { key, outcome } => {
+                    if let Some(answer) = self.waiting.remove(&key) {
+                        // Whoever asked may have gone.
+                        let _ = answer.send(outcome);
+                    }
                 }
                 Effect::Refused(refusal) => {
                     let (node, fault) = (&self.hello.node_id, &refusal.fault);
@@ -137,20 +168,28 @@ impl Session<'_> {
             ip: self.peer.ip.clone(),
             version: hello.version.clone(),
             certificate_expires_at: self.peer.certificate_expires_at,
-            protocol: "v2",
+            protocol: if self.link.notifiable() { Protocol::V2 } else { Protocol::Calls },
         };
         self.presence = Some(Presence::enter(self.shared, &identity));
+        self.shared.fleet.said_hello(&hello);
+        self.calls = Some(self.shared.fleet.calls().reach(&hello.node_id));
         self.hello = hello;
     }
 
+    fn ask(&mut self, call: Call) {
+        self.last_key += 1;
+        self.waiting.insert(self.last_key, call.answer);
+        self.command(Command::Ask { key: self.last_key, asked: call.asked });
+    }
+
     /// Makes an answer on a thread where it may block, unless it is at hand. The link bounds how many are under way.
-    fn pull(&mut self, id: serde_json::Value, version: i64) {
-        if let Some(answer) = self.answers.ready(version) {
+    fn pull(&mut self, id: serde_json::Value, version: u64, dialect: Dialect) {
+        if let Some(answer) = self.answers.ready(version, dialect) {
             return self.command(Command::Answer { id, outcome: Ok(answer) });
         }
         let (answers, made) = (self.answers.clone(), self.made.clone());
         // Nobody waits for an answer whose connection has ended.
-        tokio::task::spawn_blocking(move || _ = made.blocking_send((id, answers.since(version))));
+        tokio::task::spawn_blocking(move || _ = made.blocking_send((id, answers.since(version, dialect))));
     }
 
     fn report(&self, report: &Report) {
@@ -159,5 +198,16 @@ impl Session<'_> {
             Report::NotifyFailed(error) => tracing::warn!(node, %error, "data plane refused the news of a version"),
             Report::NotifyUnanswered => tracing::warn!(node, "data plane did not answer the news of a version"),
         }
+    }
+}
+
+/// The next question to the node; waits for ever while it cannot be asked.
+async fn next_call(calls: &mut Option<(Reachable<'_>, mpsc::Receiver<Call>)>) -> Call {
+    match calls {
+        Some((_, calls)) => match calls.recv().await {
+            Some(call) => call,
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
     }
 }

@@ -5,8 +5,8 @@ use crate::apply::{Configured, not_stored};
 use gwctl_entities::{EntityError, EntitySchema, Map, PageQuery, Read, Record, Registry, Value};
 use gwctl_store::{CachedConfiguration, Delta, StoreError, SystemFill, unix_millis};
 use gwctl_wire::ConfigHash;
-use gwctl_wire::v2::dp_link::Outcome;
-use gwctl_wire::v2::sync::{hash_of, version_of};
+use gwctl_wire::v2::dialect::version_of;
+use gwctl_wire::v2::dp_link::{Outcome, Standing};
 use gwctl_wire::v2::{self, Deltas};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -27,10 +27,7 @@ impl Configured {
         }
         let Some(version) = deltas.version() else { return Outcome::Refused("no rows".to_owned()) };
         let (began, rows) = (Instant::now(), deltas.deltas.len());
-        let Ok(number) = i64::try_from(version) else {
-            return Outcome::Refused(format!("version {version} is too high"));
-        };
-        let (wipe, hash) = (deltas.wipe, hash_of(number));
+        let (wipe, hash) = (deltas.wipe, deltas.dialect.hash(version));
         let applied = if wipe { self.replace(deltas, &hash) } else { self.change_rows(deltas, &hash) };
         if let Err(outcome) = applied {
             return outcome;
@@ -39,6 +36,19 @@ impl Configured {
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(version, rows, wipe, took_ms, "changes applied");
         Outcome::Applied(version)
+    }
+
+    /// What is in force, for the control plane of a new connection.
+    pub(crate) fn standing(&self) -> Standing {
+        let cluster = self.cache.read().and_then(|view| view.get("parameters", "cluster_id"));
+        let cluster_id = match cluster {
+            Ok(row) => row.and_then(|row| row.get("value").and_then(Value::as_str).map(str::to_owned)),
+            Err(error) => {
+                tracing::warn!(%error, "cannot read of which cluster the cached configuration is");
+                None
+            }
+        };
+        Standing { version: self.version(), cluster_id }
     }
 
     /// The version in force; 0 when there is none, or a configuration of protocol v1.

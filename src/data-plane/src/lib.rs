@@ -19,4 +19,6 @@ mod sync;
 pub use apply::Configured;
 pub use directory::{RecordDirectory, RecordSource};
 pub use gateway::Gateway;
+pub use gwctl_wire::v2::log_level::Levels;
 pub use start::{DataPlane, DataPlaneOptions, StartError};
+pub use sync::LogLevels;

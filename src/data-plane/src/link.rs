@@ -128,12 +128,14 @@ impl Driver {
                     true => "there is no configuration yet, requests are answered 404",
                     false => "serving the configuration at hand",
                 };
-                tracing::warn!(
-                    address = address(control_plane),
-                    reason = %reason.to_string() + certificate_hint(reason),
-                    retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX),
-                    "no connection to control plane: {meanwhile}"
-                );
+                let (address, retry_in_ms) = (address(control_plane), millis(*retry_in));
+                if *reason == Reason::PeerClosed {
+                    // It stops, or lets go of this node: nothing is wrong here.
+                    tracing::info!(address, retry_in_ms, "the control plane closed the connection: {meanwhile}");
+                } else {
+                    let reason = reason.to_string() + certificate_hint(reason);
+                    tracing::warn!(address, reason, retry_in_ms, "no connection to control plane: {meanwhile}");
+                }
             }
             Report::Applied { hash } => tracing::info!(%hash, "configuration in force"),
             Report::Refused { fault } => {
@@ -142,6 +144,10 @@ impl Driver {
             Report::Ignored { kind } => tracing::info!(kind, "frame of the control plane ignored"),
         }
     }
+}
+
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What a certificate that is not accepted usually means.

@@ -5,7 +5,7 @@ use crate::directory::RecordDirectory;
 use crate::gateway::Gateway;
 use crate::link::{self, LinkOptions};
 use crate::status::StatusBackend;
-use crate::sync::{self, SyncOptions};
+use crate::sync::{self, LogLevels, SyncOptions};
 use bytes::Bytes;
 use gwctl_admin_api::{Backend, NodeFacts, StatusFacts};
 use gwctl_certs::{CertError, Identity, Source, Trust, cluster_client_config, read_certificates, read_roots};
@@ -21,7 +21,7 @@ use gwctl_wire::v1::dp_link::Settings;
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v1::{BasicInfo, PluginVersion};
 use gwctl_wire::v2::sync::CAPABILITY;
-use gwctl_wire::v2::{Hello, SUBPROTOCOL, report};
+use gwctl_wire::v2::{Hello, SUBPROTOCOL, log_level, report};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -51,6 +51,10 @@ pub struct DataPlaneOptions<'a> {
     pub node_id: &'a str,
     pub hostname: &'a str,
     pub registry: Arc<Registry>,
+    /// Whether it can run the plugin; the control plane learns what it lacks.
+    pub can_run: fn(&str) -> bool,
+    /// The levels of its log, which a control plane may set (`cluster_rpc`).
+    pub log_levels: Arc<dyn LogLevels>,
 }
 
 /// A node that is configured by a control plane.
@@ -113,7 +117,7 @@ impl DataPlane {
             Settings { control_planes: control_planes.len(), basic_info: basic_info(options), hash, seed: seed() };
         let link =
             LinkOptions { control_planes, settings, apply: self.configured.clone(), connected: self.connected.clone() };
-        if !(options.conf.cluster.rpc && options.conf.cluster.incremental_sync) {
+        if !options.conf.cluster.rpc {
             return Ok(spawn("link to the control plane", Phase::Stop, link::run(link, shutdown.clone())));
         }
         let control_planes = dials(options, "/v2/outlet", Some(SUBPROTOCOL))?;
@@ -123,10 +127,11 @@ impl DataPlane {
             hello: hello(options),
             version: self.configured.version(),
             limit,
+            sync: options.conf.cluster.incremental_sync,
             seed: seed(),
         };
-        let configured = self.configured.clone();
-        let sync = SyncOptions { control_planes, settings, configured, fallback: link };
+        let (configured, log_levels) = (self.configured.clone(), options.log_levels.clone());
+        let sync = SyncOptions { control_planes, settings, configured, fallback: link, log_levels };
         Ok(spawn("link to the control plane", Phase::Stop, sync::run(sync, shutdown.clone())))
     }
 }
@@ -175,7 +180,7 @@ fn basic_info(options: &DataPlaneOptions<'_>) -> Bytes {
         PluginVersion { name: name.to_owned(), version }
     };
     let info = BasicInfo {
-        plugins: options.registry.plugin_names().map(plugin).collect(),
+        plugins: options.registry.plugin_names().filter(|name| (options.can_run)(name)).map(plugin).collect(),
         filters: Default::default(),
         labels: options.conf.cluster.dp_labels.clone(),
     };
@@ -183,8 +188,12 @@ fn basic_info(options: &DataPlaneOptions<'_>) -> Bytes {
 }
 
 fn hello(options: &DataPlaneOptions<'_>) -> Hello {
+    let capabilities: &[&str] = match options.conf.cluster.incremental_sync {
+        true => &[CAPABILITY, report::CAPABILITY, log_level::CAPABILITY],
+        false => &[log_level::CAPABILITY],
+    };
     Hello {
-        capabilities: vec![CAPABILITY.to_owned(), report::CAPABILITY.to_owned()],
+        capabilities: capabilities.iter().map(|name| (*name).to_owned()).collect(),
         version: OWN_VERSION.to_owned(),
         node_id: options.node_id.to_owned(),
         hostname: options.hostname.to_owned(),

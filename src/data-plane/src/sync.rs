@@ -4,10 +4,12 @@
 use crate::apply::Configured;
 use crate::connection::{Connection, Event, sleep_until};
 use crate::link::{self, LinkOptions};
+use gwctl_entities::Value;
 use gwctl_lifecycle::{Phase, Shutdown, Task, spawn};
 use gwctl_link::DialOptions;
 use gwctl_wire::v2::dp_link::{Command, Effect, Outcome, Reason, Report, Settings};
-use gwctl_wire::v2::{Deltas, DpLink};
+use gwctl_wire::v2::log_level::{Asked, Levels};
+use gwctl_wire::v2::{Deltas, DpLink, RpcError};
 use gwctl_wire::{ConfigHash, Frame};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,6 +24,19 @@ pub(crate) struct SyncOptions {
     pub(crate) configured: Arc<Configured>,
     /// The v1 link.
     pub(crate) fallback: LinkOptions,
+    pub(crate) log_levels: Arc<dyn LogLevels>,
+}
+
+/// The levels of this node's log, which a control plane may read and set.
+pub trait LogLevels: Send + Sync + 'static {
+    /// The levels.
+    fn levels(&self) -> Levels;
+
+    /// Sets the level for so many seconds, after which the node's own comes back; 0: it comes back now.
+    ///
+    /// # Errors
+    /// Why it cannot be set.
+    fn set(&self, level: &str, seconds: u64) -> Result<(), String>;
 }
 
 struct Driver {
@@ -82,7 +97,7 @@ impl Driver {
             _ if !self.connection.is_current(dial) => {}
             Event::Opened(opened) => {
                 let begin = self.connection.take(opened);
-                self.link.handle_opened(now, self.options.configured.version());
+                self.link.handle_opened(now, self.options.configured.standing());
                 begin.reading();
             }
             Event::Frame(frame) => self.link.handle_frame(now, frame),
@@ -98,6 +113,7 @@ impl Driver {
                 Effect::Send(frame) => self.send(frame).await,
                 Effect::Apply { deltas, base } => self.apply(deltas, base),
                 Effect::Fallback(fall) => self.fall_back(fall),
+                Effect::LogLevel { id, asked } => self.log_level(id, asked),
                 Effect::HangUp(_) => self.hang_up().await,
                 Effect::Report(report) => self.report(&report),
             }
@@ -121,14 +137,28 @@ impl Driver {
         self.applying = Some(self.connection.apply(move || configured.apply_deltas(deltas, base), Outcome::Refused));
     }
 
+    fn log_level(&mut self, id: Value, asked: Asked) {
+        let log_levels = &self.options.log_levels;
+        let outcome = match asked {
+            Asked::Get => Ok(log_levels.levels().value()),
+            Asked::Set { level, seconds } => {
+                tracing::warn!(level, seconds, "the control plane sets the log level");
+                log_levels.set(&level, seconds).map(|()| true.into()).map_err(RpcError::failed)
+            }
+        };
+        self.command(Command::Answer { id, outcome });
+    }
+
     /// Begins or ends to be kept up to date by protocol v1.
     fn fall_back(&mut self, fall: bool) {
         self.options.configured.set_synced(!fall);
         self.v1 = None;
         if fall {
-            tracing::warn!(
-                "no control plane offers kong.sync.v2 (cluster_rpc and cluster_incremental_sync): using protocol v1"
-            );
+            if self.options.settings.sync {
+                tracing::warn!(
+                    "no control plane offers kong.sync.v2 (cluster_rpc and cluster_incremental_sync): using protocol v1"
+                );
+            }
             let mut options = self.options.fallback.clone();
             options.settings.hash = self.options.configured.hash().unwrap_or_else(ConfigHash::zero);
             self.v1 =
@@ -156,11 +186,19 @@ impl Driver {
                 }
                 tracing::info!(address = address(control_plane), sync, "connected to control plane by protocol v2");
             }
+            Report::Disconnected { control_plane, reason: Reason::PeerClosed, retry_in } => tracing::info!(
+                address = address(control_plane),
+                retry_in_ms = link::millis(*retry_in),
+                "the control plane closed the connection by protocol v2, serving the configuration at hand"
+            ),
             Report::Disconnected { control_plane, reason, retry_in } => tracing::warn!(
                 address = address(control_plane),
                 %reason,
-                retry_in_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX),
+                retry_in_ms = link::millis(*retry_in),
                 "no connection to control plane by protocol v2, serving the configuration at hand"
+            ),
+            Report::AnotherCluster => tracing::warn!(
+                "the configuration at hand is of another cluster than the control plane's: asking for everything"
             ),
             Report::Applied { version } => tracing::info!(version, "configuration in force"),
             Report::Refused { fault } => {

@@ -2,14 +2,18 @@
 //!
 //! The data plane says what it is and can ([`hello`]); after that every binary frame is one compressed block
 //! ([`block`]) with one JSON-RPC message ([`rpc`]). Both ends call: the data plane pulls changes, the control plane
-//! tells of new versions ([`sync`]). Between nodes of gwctl the data plane also says what it refused ([`report`]). [`cp_link`] and [`dp_link`] hold the two sides as machines without sockets.
+//! tells of new versions ([`sync`]) and sets the level of the data plane's log ([`log_level`]). Between nodes of gwctl the
+//! data plane also says what it refused ([`report`]). [`cp_link`] and [`dp_link`] hold the two sides as machines without
+//! sockets.
 //!
-//! This is the dialect of Kong 3.9: versions are integers, a flag `wipe` marks an answer that replaces everything.
+//! Kong 3.9 and 3.10 use the same names with other words; [`dialect`] has the difference.
 
 pub mod block;
 pub mod cp_link;
+pub mod dialect;
 pub mod dp_link;
 pub mod hello;
+pub mod log_level;
 #[cfg(test)]
 mod pair;
 pub mod report;
@@ -17,11 +21,12 @@ pub mod rpc;
 pub mod sync;
 
 pub use cp_link::CpLink;
+pub use dialect::Dialect;
 pub use dp_link::DpLink;
 pub use hello::{Hello, HelloError, Welcome};
 pub use report::Refusal;
 pub use rpc::{Message, MessageError, RpcError};
-pub use sync::{Delta, Deltas};
+pub use sync::{Delta, Deltas, Held};
 
 use std::time::Duration;
 

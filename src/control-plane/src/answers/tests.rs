@@ -39,8 +39,12 @@ impl Stage {
         self.write(|write| write.insert(entity, row.as_object().cloned().unwrap_or_default()))
     }
 
-    fn since(&self, version: i64) -> Deltas {
-        let text = self.answers.since(version).expect("an answer");
+    fn since(&self, version: u64) -> Deltas {
+        self.since_in(version, Dialect::Integers)
+    }
+
+    fn since_in(&self, version: u64, dialect: Dialect) -> Deltas {
+        let text = self.answers.since(version, dialect).expect("an answer");
         Deltas::read(serde_json::from_str(&text).expect("JSON")).expect("deltas")
     }
 
@@ -70,7 +74,7 @@ fn changes_come_in_order_with_foreign_keys_as_objects_and_deletions_by_key() {
 fn whoever_has_nothing_is_ahead_or_far_behind_is_sent_everything_disabled_rows_too() {
     let stage = stage();
     stage.a_route();
-    for version in [0, -1, 99, i64::MAX] {
+    for version in [0, 99, u64::MAX] {
         let deltas = stage.since(version);
         let kinds: Vec<_> = deltas.deltas.iter().map(|delta| delta.kind.as_str()).collect();
         assert_eq!(kinds, ["workspaces", "parameters", "services", "routes"], "{version}");
@@ -79,18 +83,47 @@ fn whoever_has_nothing_is_ahead_or_far_behind_is_sent_everything_disabled_rows_t
     stage.store.trim_log(1).expect("a shorter log");
     assert!(stage.since(1).wipe, "the log no longer leads on from there");
     assert!(!stage.since(2).wipe);
-    assert_eq!(since(1, 1 + FULL_SYNC_BEHIND), 1);
-    assert_eq!(since(1, 2 + FULL_SYNC_BEHIND), 0);
+    assert_eq!(since(1, 1 + FULL_SYNC_BEHIND, Dialect::Integers), 1);
+    assert_eq!(since(1, 2 + FULL_SYNC_BEHIND, Dialect::Integers), 0);
+}
+
+#[test]
+fn a_node_of_kong_3_10_is_sent_everything_or_nothing() {
+    let stage = stage();
+    stage.a_route();
+    for version in [0, 1, 2, 99] {
+        let deltas = stage.since_in(version, Dialect::Texts);
+        assert!(deltas.wipe && deltas.dialect == Dialect::Texts && deltas.version() == Some(3), "{version}");
+    }
+    let nothing = stage.since_in(3, Dialect::Texts);
+    assert_eq!(nothing, Deltas { dialect: Dialect::Texts, ..Deltas::default() });
+    assert_eq!(stage.since(3), Deltas::default(), "each dialect has its own answers");
+}
+
+#[test]
+fn a_time_to_live_is_the_second_of_expiry_in_changes_and_in_everything() {
+    let stage = stage();
+    let (consumer, key) = ("00000004-0000-4000-8000-000000000001", "00000005-0000-4000-8000-000000000001");
+    stage.insert("consumers", &json!({"id": consumer, "username": "u"}));
+    let expires = gwctl_store::unix_millis() as f64 / 1000.0 + 500.0;
+    let row = json!({"id": key, "key": "k", "consumer": {"id": consumer}, "ttl": expires});
+    let version = stage.insert("keyauth_credentials", &row);
+    for since in [version - 1, 0] {
+        let deltas = stage.since(since).deltas;
+        let sent = deltas.iter().find(|delta| delta.kind == "keyauth_credentials").expect("the credential");
+        let ttl = sent.entity.as_ref().and_then(|row| row["ttl"].as_f64()).expect("a time");
+        assert!((ttl - expires).abs() < 1.5, "{ttl} of {expires}");
+    }
 }
 
 #[test]
 fn an_answer_is_kept_until_the_next_version() {
     let stage = stage();
     stage.a_route();
-    assert!(stage.answers.ready(2).is_none());
-    let made = stage.answers.since(2).expect("an answer");
-    assert!(stage.answers.ready(2).is_some_and(|kept| Arc::ptr_eq(&kept, &made)));
+    assert!(stage.answers.ready(2, Dialect::Integers).is_none());
+    let made = stage.answers.since(2, Dialect::Integers).expect("an answer");
+    assert!(stage.answers.ready(2, Dialect::Integers).is_some_and(|kept| Arc::ptr_eq(&kept, &made)));
     stage.write(|write| write.delete("routes", ROUTE).map(drop));
-    assert!(stage.answers.ready(2).is_none());
+    assert!(stage.answers.ready(2, Dialect::Integers).is_none());
     assert_eq!(stage.since(2).deltas.len(), 2);
 }

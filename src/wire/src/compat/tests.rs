@@ -116,6 +116,18 @@ fn redis_settings_are_flat_before_3_6() {
 }
 
 #[test]
+fn a_rewrite_of_one_plugin_is_not_lost_because_the_next_needs_none() {
+    let redis = json!({"policy": "redis", "redis": {"host": "h"}});
+    let rows = json!([
+        {"id": "1", "name": "rate-limiting", "config": redis},
+        {"id": "2", "name": "cors", "config": {"origins": ["*"]}},
+    ]);
+    let rewritten = rewrite(&table("plugins", rows), Variant::of(Version::new(3, 5, 0))).expect("something changed");
+    let plugins = rewritten.table.rows("plugins");
+    assert_eq!((&plugins[0]["config"]["redis_host"], &plugins[1]["config"]["origins"]), (&json!("h"), &json!(["*"])));
+}
+
+#[test]
 fn tracing_headers_an_older_node_lacks_fall_back() {
     let config = |kind: &str| json!({"header_type": kind, "default_header_type": kind});
     assert_eq!(settings("zipkin", config("gcp"), "3.5.0"), config("gcp"));

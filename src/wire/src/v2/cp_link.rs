@@ -5,25 +5,28 @@
 //! | awaiting hello | hello | open | answer it; joined; idle 30 s; silence 45 s |
 //! | awaiting hello | any other frame, timer hello (5 s) | closed | hang up |
 //! | open | call of `get_delta` | open | record; make an answer |
+//! | open | the same without an id | open | record |
 //! | open | refusal of rows | open | refused |
 //! | open | other call | open | answer with an error |
+//! | open | call from above | open | send it, unless the node does not answer such calls |
+//! | open | answer of such a call, or none for 5 s | open | call ended |
 //! | open | answer of a notification | open | notify of the newest version if it is newer than the one told |
 //! | open | ping | open | empty pong |
 //! | open | new version, node lists the capability | open | notify, unless a notification is unanswered (5 s) |
 //! | open | idle 30 s, and every 5 s from then | open | ping |
 //! | open | undecodable or text frame, silence 45 s | closed | hang up |
-//! | any but closed | lost, close frame, stop | closed | hang up; nothing after |
+//! | any but closed | lost, close frame, stop | closed | calls ended; hang up; nothing after |
 //!
 //! A node that answers no notification is told of later versions once the call has timed out; it loses nothing, since
 //! it is told of the newest version only and pulls whatever it lacks.
 
-use crate::compat::Version;
+use crate::v2::log_level::{self, Asked};
 use crate::v2::rpc::{self, Message, MessageError, RpcError};
-use crate::v2::{CALL_LIMIT, Heard, Hello, HelloError, Refusal, SILENCE_LIMIT, Welcome, report, sync};
+use crate::v2::{CALL_LIMIT, Dialect, Heard, Held, Hello, HelloError, Refusal, SILENCE_LIMIT, Welcome, report, sync};
 use crate::{Frame, Moment};
 use bytes::Bytes;
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 #[cfg(test)]
@@ -31,6 +34,9 @@ mod tests;
 
 /// Calls of one link that may be answered at the same time. A node has one under way; more is a flood.
 pub const CALLS_LIMIT: usize = 16;
+
+/// Calls from above that may wait for the node's answer at the same time.
+pub const ASKED_LIMIT: usize = 16;
 
 /// What the driver should do, in the order given.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,13 +49,19 @@ pub enum Effect {
     Pull {
         /// Id of the call.
         id: Value,
-        /// Version the node has.
-        version: i64,
+        /// Version the node has; 0: none that leads on.
+        version: u64,
+        /// Words of the answer.
+        dialect: Dialect,
     },
-    /// Store what is known of the node: it has this version.
-    Record {
-        /// Version the node has.
-        version: i64,
+    /// Store what is known of the node: it has this.
+    Record(Held),
+    /// A call of [`Command::Ask`] has ended.
+    Asked {
+        /// Key of the call.
+        key: u64,
+        /// The result, or why there is none.
+        outcome: Result<Value, RpcError>,
     },
     /// The node refused rows.
     Refused(Refusal),
@@ -112,6 +124,13 @@ pub enum Command {
         /// The result, or why there is none.
         outcome: Result<Arc<str>, RpcError>,
     },
+    /// Ask the node; [`Effect::Asked`] with the same key follows.
+    Ask {
+        /// Tells this call from others.
+        key: u64,
+        /// What is asked.
+        asked: Asked,
+    },
     /// End the link.
     Stop,
 }
@@ -130,16 +149,24 @@ struct Notification {
     until: Moment,
 }
 
+/// A call from above that is not answered yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asking {
+    key: u64,
+    until: Moment,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     Hello,
     Silence,
     Notify,
+    Asked(u64),
     Ping,
 }
 
 /// What the machine is told at its making.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// Version of the configuration.
     pub version: u64,
@@ -147,6 +174,8 @@ pub struct Settings {
     pub sync: bool,
     /// Longest message in bytes when unpacked.
     pub limit: usize,
+    /// Which cluster this is; said to nodes of gwctl.
+    pub cluster_id: Option<Arc<str>>,
 }
 
 /// Something that holds of a link between any two inputs: its name, and whether it does.
@@ -160,7 +189,8 @@ pub const INVARIANTS: &[Invariant] = &[
     ("a node that can be told knows of the newest version or is being told", |link| {
         !link.is_open() || !link.notifiable() || link.notification.is_some() || link.told == link.newest
     }),
-    ("calls are bounded", |link| link.calls <= CALLS_LIMIT),
+    ("calls are bounded", |link| link.calls <= CALLS_LIMIT && link.asking.len() <= ASKED_LIMIT),
+    ("only an open link waits for the answers of calls", |link| link.is_open() || link.asking.is_empty()),
 ];
 
 /// The control plane's side of a v2 link; see the module for its table.
@@ -176,27 +206,24 @@ pub struct CpLink {
     next_id: u64,
     /// Calls being answered.
     calls: usize,
+    /// Calls from above by their id.
+    asking: BTreeMap<u64, Asking>,
     effects: VecDeque<Effect>,
-}
-
-/// Whether a node of this Kong version speaks another dialect under the same name, as Kong 3.10 and later 3.x do. It is
-/// offered nothing and stays with protocol v1.
-fn speaks_another_dialect(version: &str) -> bool {
-    Version::parse(version).is_some_and(|v| v >= Version::new(3, 10, 0) && v < Version::new(4, 0, 0))
 }
 
 impl CpLink {
     /// A machine for a connection that was upgraded just `now`.
     pub fn new(now: Moment, settings: Settings) -> Self {
         Self {
-            settings,
             state: State::AwaitingHello { until: now + CALL_LIMIT },
             hello: Arc::default(),
             notification: None,
             newest: settings.version,
             told: settings.version,
+            settings,
             next_id: 0,
             calls: 0,
+            asking: BTreeMap::new(),
             effects: VecDeque::new(),
         }
     }
@@ -232,6 +259,10 @@ impl CpLink {
                 self.notification = None;
                 self.notify(now);
             }
+            Timer::Asked(id) => {
+                let why = format!("no answer from the data plane within {} s", CALL_LIMIT.as_secs());
+                self.conclude(id, Err(RpcError::failed(why)));
+            }
             Timer::Ping => {
                 if let State::Open { heard } = &mut self.state {
                     heard.pinged(now);
@@ -254,6 +285,7 @@ impl CpLink {
                     self.answer(&id, outcome.as_deref());
                 }
             }
+            Command::Ask { key, asked } => self.ask(now, key, &asked),
             Command::Stop => self.hang_up(Reason::Stopped),
         }
     }
@@ -283,14 +315,13 @@ impl CpLink {
         INVARIANTS.iter().find(|(_, holds)| !holds(self)).map(|(name, _)| *name)
     }
 
-    /// Whether the node takes notifications, and was offered what they are about.
-    fn notifiable(&self) -> bool {
-        self.hello.offers(sync::CAPABILITY) && self.offers_sync()
+    /// Whether the node takes notifications, and was offered what they are about: this link keeps it up to date.
+    pub fn notifiable(&self) -> bool {
+        self.hello.offers(sync::CAPABILITY) && self.settings.sync
     }
 
-    /// Whether the node is offered `kong.sync.v2`.
-    fn offers_sync(&self) -> bool {
-        self.settings.sync && !speaks_another_dialect(&self.hello.version)
+    fn dialect(&self) -> Dialect {
+        self.hello.dialect()
     }
 
     fn next_timer(&self) -> Option<(Moment, Timer)> {
@@ -298,8 +329,9 @@ impl CpLink {
             State::AwaitingHello { until } => Some((*until, Timer::Hello)),
             State::Open { heard } => {
                 let notify = self.notification.as_ref().map(|notification| (notification.until, Timer::Notify));
-                let idle = (heard.ping_at, Timer::Ping).min((heard.silent_at(), Timer::Silence));
-                Some(notify.map_or(idle, |notify| notify.min(idle)))
+                let idle = [(heard.ping_at, Timer::Ping), (heard.silent_at(), Timer::Silence)];
+                let asked = self.asking.iter().map(|(id, asking)| (asking.until, Timer::Asked(*id)));
+                idle.into_iter().chain(notify).chain(asked).min()
             }
             State::Closed => None,
         }
@@ -313,13 +345,13 @@ impl CpLink {
         self.state = State::Open { heard: Heard::now(now) };
         // It pulls by itself when it joins; it is told of what comes from now on.
         self.told = self.newest;
-        let mut capabilities = Vec::new();
-        if self.offers_sync() {
-            capabilities.push(sync::CAPABILITY.to_owned());
-            // A Kong node does not list it, hence never hears of it.
-            capabilities.extend(self.hello.offers(report::CAPABILITY).then(|| report::CAPABILITY.to_owned()));
-        }
-        let welcome = Welcome { capabilities };
+        // A Kong node lists nothing of ours, hence never hears of it.
+        let ours = self.hello.offers(report::CAPABILITY);
+        let offered = [(sync::CAPABILITY, self.settings.sync), (report::CAPABILITY, self.settings.sync && ours)];
+        let welcome = Welcome {
+            capabilities: offered.iter().filter(|(_, is)| *is).map(|(name, _)| (*name).to_owned()).collect(),
+            cluster_id: self.settings.cluster_id.as_deref().filter(|_| ours).map(str::to_owned),
+        };
         self.effects.push_back(Effect::Send(welcome.encode()));
         self.effects.push_back(Effect::Joined(Arc::clone(&self.hello)));
     }
@@ -328,37 +360,89 @@ impl CpLink {
         match frame {
             Frame::Ping(_) => self.effects.push_back(Effect::Send(Frame::Pong(Bytes::new()))),
             Frame::Pong(_) | Frame::Close => {}
-            Frame::Binary(_) | Frame::Text(_) => match Message::decode(frame, self.settings.limit) {
-                Ok(Message::Call { id, method, params }) => self.take_call(id, &method, &params),
-                Ok(Message::Answer { id, outcome }) => self.take_answer(now, id, outcome),
-                Err(error) => self.hang_up(error.into()),
-            },
+            Frame::Binary(_) | Frame::Text(_) => {
+                let limit = self.settings.limit;
+                let messages = match self.dialect() {
+                    Dialect::Integers => Message::decode(frame, limit).map(|message| vec![message]),
+                    Dialect::Texts => Message::decode_batch(frame, limit),
+                };
+                match messages {
+                    Ok(messages) if messages.is_empty() => self.answer(&Value::Null, Err(&RpcError::invalid_request())),
+                    Ok(messages) => messages.into_iter().for_each(|message| self.take_message(now, message)),
+                    Err(error) => self.hang_up(error.into()),
+                }
+            }
+        }
+    }
+
+    /// The calls of a batch are answered one by one, as soon as each can be.
+    fn take_message(&mut self, now: Moment, message: Message) {
+        match message {
+            _ if self.is_closed() => {}
+            Message::Call { id, method, params } => self.take_call(id, &method, &params),
+            Message::Answer { id, outcome } => self.take_answer(now, id, outcome),
         }
     }
 
     fn take_call(&mut self, id: Option<Value>, method: &str, params: &Value) {
-        let refused = method == report::REFUSED && self.hello.offers(report::CAPABILITY);
-        if let Some(refusal) = refused.then(|| Refusal::read(params)).and_then(Result::ok) {
-            self.effects.push_back(Effect::Refused(refusal));
-        }
-        // Without an id no answer is wanted, and no other method does anything but answer.
-        let Some(id) = id else { return };
-        if method != sync::GET_DELTA || !self.offers_sync() {
-            return self.answer(&id, Err(&RpcError::method_not_found()));
-        }
-        match sync::pulled_version(params) {
-            Ok(_) if self.calls == CALLS_LIMIT => self.hang_up(Reason::PeerFlood),
-            Ok(version) => {
+        let refusal = match method {
+            report::REFUSED if self.hello.offers(report::CAPABILITY) => Refusal::read(params).ok(),
+            sync::INVALID if self.dialect() == Dialect::Texts => Refusal::read_kong(params).ok(),
+            _ => None,
+        };
+        self.effects.extend(refusal.map(Effect::Refused));
+        let held = match method {
+            sync::GET_DELTA if self.settings.sync => Held::read(params, self.dialect()),
+            _ => Err(RpcError::method_not_found()),
+        };
+        match (id, held) {
+            (Some(_), Ok(_)) if self.calls == CALLS_LIMIT => self.hang_up(Reason::PeerFlood),
+            (Some(id), Ok(held)) => {
                 self.calls += 1;
-                self.effects.push_back(Effect::Record { version });
-                self.effects.push_back(Effect::Pull { id, version });
+                let (version, dialect) = (held.version, self.dialect());
+                self.effects.push_back(Effect::Record(held));
+                self.effects.push_back(Effect::Pull { id, version, dialect });
             }
-            Err(error) => self.answer(&id, Err(&error)),
+            // Kong 3.10 tells by it what it has now.
+            (None, Ok(held)) => self.effects.push_back(Effect::Record(held)),
+            (Some(id), Err(error)) => self.answer(&id, Err(&error)),
+            // Without an id no answer is wanted.
+            (None, Err(_)) => {}
+        }
+    }
+
+    fn ask(&mut self, now: Moment, key: u64, asked: &Asked) {
+        let refused = match () {
+            () if !self.is_open() => Some("the data plane is not connected"),
+            () if !self.hello.offers(log_level::CAPABILITY) => Some("the data plane does not answer such calls"),
+            () if self.asking.len() == ASKED_LIMIT => Some("too many calls of this data plane are under way"),
+            () => None,
+        };
+        if let Some(why) = refused {
+            let outcome = Err(RpcError::failed(why));
+            return self.effects.push_back(Effect::Asked { key, outcome });
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        self.asking.insert(id, Asking { key, until: now + CALL_LIMIT });
+        match rpc::call_with(id, asked.method(), &asked.params()) {
+            Ok(frame) => self.effects.push_back(Effect::Send(frame)),
+            Err(error) => self.conclude(id, Err(RpcError::failed(error.to_string()))),
+        }
+    }
+
+    /// Ends a call from above.
+    fn conclude(&mut self, id: u64, outcome: Result<Value, RpcError>) {
+        if let Some(asking) = self.asking.remove(&id) {
+            self.effects.push_back(Effect::Asked { key: asking.key, outcome });
         }
     }
 
     /// Answers that nobody waits for are dropped.
     fn take_answer(&mut self, now: Moment, id: Option<u64>, outcome: Result<Value, RpcError>) {
+        if let Some(id) = id.filter(|id| self.asking.contains_key(id)) {
+            return self.conclude(id, outcome);
+        }
         if self.notification.as_ref().is_none_or(|notification| Some(notification.id) != id) {
             return;
         }
@@ -374,7 +458,7 @@ impl CpLink {
             return;
         }
         let id = self.next_id;
-        match rpc::call(id, sync::NOTIFY, &sync::notify_params(self.newest)) {
+        match rpc::call(id, sync::NOTIFY, &sync::notify_params(self.newest, self.dialect())) {
             Ok(frame) => self.effects.push_back(Effect::Send(frame)),
             Err(error) => return self.hang_up(Reason::Answer(error.to_string())),
         }
@@ -400,6 +484,10 @@ impl CpLink {
         }
         self.state = State::Closed;
         self.notification = None;
+        for (_, asking) in std::mem::take(&mut self.asking) {
+            let outcome = Err(RpcError::failed("the connection to the data plane ended"));
+            self.effects.push_back(Effect::Asked { key: asking.key, outcome });
+        }
         self.effects.push_back(Effect::HangUp(reason));
     }
 }

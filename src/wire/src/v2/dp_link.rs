@@ -2,7 +2,7 @@
 //!
 //! | state | input | next | effects, timers |
 //! |---|---|---|---|
-//! | idle, waiting | start, timer redial | dialing | dial; dial limit 15 s |
+//! | idle, waiting | start, timer redial | dialing | dial; dial limit 15 s; a node that does not want sync begins with v1 |
 //! | dialing | diverted | diverted | end v1: another protocol has the connection ([`crate::stream`]) |
 //! | diverted | served | diverted | forget failures |
 //! | diverted | lost, left | waiting | hang up; redial, after a farewell when the peer asked to |
@@ -11,6 +11,7 @@
 //! | greeting | welcome without it | live | fall back to v1; idle 30 s; silence 45 s |
 //! | greeting | any other frame, timer hello | waiting | hang up; redial |
 //! | live | notification of a newer version | live | answer; pull, or remember it while a pull or an apply is under way |
+//! | live | call that reads or sets the log level | live | do it; answer |
 //! | live | timer poll | live | pull; poll 25 to 35 s |
 //! | live | rows for the version in force | live | apply |
 //! | live | no rows, error, pull unanswered for 5 s | live | second round, else rest |
@@ -25,12 +26,16 @@
 //! A pull has two rounds at least, as Kong's has: the second one tells the control plane what is in force now. Rows
 //! that come late are applied all the same if the version they build on is still in force.
 //!
+//! A control plane of another cluster than the one whose rows are here is asked for everything: its versions mean nothing
+//! for them. Kong's control planes do not say of which cluster they are.
+//!
 //! Two control planes in a row that do not speak v2 (they refuse the upgrade or do not answer the hello) make the node
 //! fall back to v1; it goes on asking for v2 beside it and returns as soon as one offers it.
 
 use crate::backoff::{Backoff, Random};
+use crate::v2::log_level::{self, Asked};
 use crate::v2::rpc::{self, Message, MessageError, RpcError};
-use crate::v2::{CALL_LIMIT, Deltas, Heard, Hello, HelloError, Refusal, SILENCE_LIMIT, Welcome, report, sync};
+use crate::v2::{CALL_LIMIT, Deltas, Dialect, Heard, Hello, HelloError, Refusal, SILENCE_LIMIT, Welcome, report, sync};
 use crate::{Frame, Moment};
 use bytes::Bytes;
 use serde_json::Value;
@@ -71,6 +76,13 @@ pub enum Effect {
     },
     /// Begin (true) or end (false) to be configured over protocol v1.
     Fallback(bool),
+    /// Read or set the log level, then answer with [`Command::Answer`].
+    LogLevel {
+        /// Id of the call.
+        id: Value,
+        /// What is asked.
+        asked: Asked,
+    },
     /// Send an empty close frame if the connection is open, then drop it (or stop dialing).
     HangUp(Reason),
     /// Something worth a log line or a place in the node's status.
@@ -137,6 +149,8 @@ pub enum Report {
         /// Wait until the next attempt.
         retry_in: Duration,
     },
+    /// What is here is of another cluster than the control plane's: everything is asked for.
+    AnotherCluster,
     /// A version is in force now.
     Applied {
         /// Its number.
@@ -171,6 +185,13 @@ pub enum Command {
     Start,
     /// The rows of [`Effect::Apply`] have been dealt with.
     Applied(Outcome),
+    /// The answer of [`Effect::LogLevel`].
+    Answer {
+        /// Id of the call.
+        id: Value,
+        /// The result, or why there is none.
+        outcome: Result<Value, RpcError>,
+    },
     /// End for good.
     Stop,
 }
@@ -186,8 +207,20 @@ pub struct Settings {
     pub version: u64,
     /// Longest message in bytes when unpacked.
     pub limit: usize,
+    /// Take the configuration by v2 where it is offered (`cluster_incremental_sync`). Otherwise v1 brings it, and v2 is
+    /// there for calls.
+    pub sync: bool,
     /// Seed of the jitter.
     pub seed: u64,
+}
+
+/// What a node has when a connection opens. Protocol v1 may have changed it since the last one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The version in force; 0 when none.
+    pub version: u64,
+    /// The cluster it is of.
+    pub cluster_id: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -247,6 +280,9 @@ pub const INVARIANTS: &[Invariant] = &[
     ("a node that is kept up to date by v2 does not use v1", |link| {
         !link.fallen || !matches!(link.state, State::Live { poll_at: Some(_), .. } | State::Diverted)
     }),
+    ("a node that does not want v2 uses v1", |link| {
+        link.settings.sync || link.fallen || matches!(link.state, State::Idle | State::Diverted | State::Closed)
+    }),
 ];
 
 /// The data plane's side of a v2 link; see the module for its table.
@@ -275,6 +311,11 @@ pub struct DpLink {
     asked_everything: bool,
     /// The control plane wants to hear what is refused.
     tells_refusals: bool,
+    /// The cluster of the rows here, and that the control plane is of another.
+    cluster_id: Option<String>,
+    stranger: bool,
+    /// How the control plane writes versions: as a node of this version is spoken to, until it shows another way.
+    dialect: Dialect,
     next_id: u64,
     /// Calls of this connection, with the version each asked for the changes of.
     asked: BTreeMap<u64, u64>,
@@ -299,6 +340,9 @@ impl DpLink {
             ask_everything: false,
             asked_everything: false,
             tells_refusals: false,
+            cluster_id: None,
+            stranger: false,
+            dialect: settings.hello.dialect(),
             next_id: 0,
             asked: BTreeMap::new(),
             effects: VecDeque::new(),
@@ -306,13 +350,13 @@ impl DpLink {
         }
     }
 
-    /// The upgrade was answered with 101 and the right subprotocol. `version` is the version in force: protocol v1 may
-    /// have changed it in the meantime.
-    pub fn handle_opened(&mut self, now: Moment, version: u64) {
+    /// The upgrade was answered with 101 and the right subprotocol.
+    pub fn handle_opened(&mut self, now: Moment, standing: Standing) {
         if !matches!(self.state, State::Dialing { .. }) {
             return;
         }
-        self.version = version;
+        (self.version, self.cluster_id) = (standing.version, standing.cluster_id);
+        self.dialect = self.settings.hello.dialect();
         self.state = State::Greeting { until: now + CALL_LIMIT };
         self.effects.push_back(Effect::Send(self.settings.hello.encode()));
     }
@@ -387,9 +431,14 @@ impl DpLink {
     pub fn handle_command(&mut self, now: Moment, command: Command) {
         match (&self.state, command) {
             (State::Closed, _) => {}
-            (State::Idle, Command::Start) => self.dial(now),
+            (State::Idle, Command::Start) => {
+                self.dial(now);
+                self.fall_back(!self.settings.sync);
+            }
             (_, Command::Start) => {}
             (_, Command::Applied(outcome)) => self.conclude(now, outcome),
+            (State::Live { .. }, Command::Answer { id, outcome }) => self.answer(now, &id, &outcome),
+            (_, Command::Answer { .. }) => {}
             (_, Command::Stop) => self.stop(),
         }
     }
@@ -456,7 +505,9 @@ impl DpLink {
             Ok(welcome) => welcome,
             Err(error) => return self.give_up(now, error.into()),
         };
-        let sync = welcome.offers(sync::CAPABILITY);
+        let sync = self.settings.sync && welcome.offers(sync::CAPABILITY);
+        let others = welcome.cluster_id.as_ref().zip(self.cluster_id.as_ref()).is_some_and(|(its, ours)| its != ours);
+        self.stranger = sync && others && self.version > 0;
         self.tells_refusals = welcome.offers(report::CAPABILITY);
         self.refusals = 0;
         self.asked.clear();
@@ -464,6 +515,9 @@ impl DpLink {
         self.state = State::Live { heard: Heard::now(now), poll_at: sync.then_some(now) };
         self.effects.push_back(Effect::Report(Report::Connected { control_plane: self.control_plane, sync }));
         self.fall_back(!sync);
+        if self.stranger {
+            self.effects.push_back(Effect::Report(Report::AnotherCluster));
+        }
         if sync {
             self.wind_poll(now);
             self.pull_from_rest(now);
@@ -481,35 +535,66 @@ impl DpLink {
         match frame {
             Frame::Ping(_) => self.effects.push_back(Effect::Send(Frame::Pong(Bytes::new()))),
             Frame::Pong(_) | Frame::Close => {}
-            Frame::Binary(_) | Frame::Text(_) => match Message::decode(frame, self.settings.limit) {
-                Ok(Message::Call { id, method, params }) => self.take_call(now, id, &method, &params),
-                Ok(Message::Answer { id, outcome }) => self.take_answer(now, id, outcome),
-                Err(error) => self.give_up(now, error.into()),
-            },
+            Frame::Binary(_) | Frame::Text(_) => {
+                let limit = self.settings.limit;
+                let messages = match self.dialect {
+                    Dialect::Integers => Message::decode(frame, limit).map(|message| vec![message]),
+                    Dialect::Texts => Message::decode_batch(frame, limit),
+                };
+                match messages {
+                    Ok(messages) if messages.is_empty() => {
+                        self.answer(now, &Value::Null, &Err(RpcError::invalid_request()));
+                    }
+                    Ok(messages) => messages.into_iter().for_each(|message| self.take_message(now, message)),
+                    Err(error) => self.give_up(now, error.into()),
+                }
+            }
+        }
+    }
+
+    fn take_message(&mut self, now: Moment, message: Message) {
+        match message {
+            // A message before ended the link.
+            _ if !matches!(self.state, State::Live { .. }) => {}
+            Message::Call { id, method, params } => self.take_call(now, id, &method, &params),
+            Message::Answer { id, outcome } => self.take_answer(now, id, outcome),
         }
     }
 
     fn take_call(&mut self, now: Moment, id: Option<Value>, method: &str, params: &Value) {
-        let outcome = match method {
-            sync::NOTIFY => sync::notified_version(params),
-            _ => Err(RpcError::method_not_found()),
-        };
-        if let Some(id) = id {
-            let frame = match &outcome {
-                Ok(_) => rpc::answer(&id, "true"),
-                Err(error) => rpc::failure(&id, error),
-            };
-            match frame {
-                Ok(frame) => self.effects.push_back(Effect::Send(frame)),
-                Err(error) => return self.give_up(now, Reason::Call(error.to_string())),
-            }
+        if method == sync::NOTIFY {
+            return self.take_news(now, id, sync::notified_version(params));
         }
-        if let Ok(version) = outcome
-            && version > self.version
-            && self.is_synced()
-        {
+        let asked = Asked::read(method, params).filter(|_| self.settings.hello.offers(log_level::CAPABILITY));
+        // Without an id no answer is wanted, and a level is not set by somebody who does not care what came of it.
+        let Some(id) = id else { return };
+        match asked.unwrap_or_else(|| Err(RpcError::method_not_found())) {
+            Ok(asked) => self.effects.push_back(Effect::LogLevel { id, asked }),
+            Err(error) => self.answer(now, &id, &Err(error)),
+        }
+    }
+
+    fn take_news(&mut self, now: Moment, id: Option<Value>, news: Result<(u64, Dialect), RpcError>) {
+        if let Some(id) = id {
+            self.answer(now, &id, &news.clone().map(|_| Value::Bool(true)));
+        }
+        let Ok((version, dialect)) = news else { return };
+        self.dialect = dialect;
+        // The versions of another cluster are not to be compared with those here.
+        if (version > self.version || self.stranger) && self.is_synced() {
             self.notified = version;
             self.pull_from_rest(now);
+        }
+    }
+
+    fn answer(&mut self, now: Moment, id: &Value, outcome: &Result<Value, RpcError>) {
+        let frame = match outcome {
+            Ok(result) => rpc::answer(id, &result.to_string()),
+            Err(error) => rpc::failure(id, error),
+        };
+        match frame {
+            Ok(frame) => self.effects.push_back(Effect::Send(frame)),
+            Err(error) => self.give_up(now, Reason::Call(error.to_string())),
         }
     }
 
@@ -522,9 +607,9 @@ impl DpLink {
     }
 
     fn ask(&mut self, now: Moment, round: u32) {
-        let base = if self.ask_everything { 0 } else { self.version };
+        let base = if self.ask_everything || self.stranger { 0 } else { self.version };
         let id = self.next_id;
-        let frame = match rpc::call(id, sync::GET_DELTA, &sync::pull_params(base)) {
+        let frame = match rpc::call(id, sync::GET_DELTA, &sync::pull_params(base, self.dialect)) {
             Ok(frame) => frame,
             Err(error) => return self.give_up(now, Reason::Call(error.to_string())),
         };
@@ -554,6 +639,7 @@ impl DpLink {
                 return self.end_round(now, false);
             }
         };
+        self.dialect = deltas.dialect;
         // An answer without rows says that there is nothing new, whatever its flag: it carries no version.
         if deltas.deltas.is_empty() {
             if round.is_some() {
@@ -561,7 +647,7 @@ impl DpLink {
             }
             return;
         }
-        let fits = base == self.version || (deltas.wipe && self.ask_everything);
+        let fits = base == self.version || (deltas.wipe && (self.ask_everything || self.stranger));
         if matches!(self.pull, Pull::Applying { .. }) || !fits {
             return;
         }
@@ -577,7 +663,7 @@ impl DpLink {
             Outcome::Applied(version) => {
                 let moved = version != self.version;
                 self.version = version;
-                (self.ask_everything, self.asked_everything) = (false, false);
+                (self.ask_everything, self.asked_everything, self.stranger) = (false, false, false);
                 self.effects.push_back(Effect::Report(Report::Applied { version }));
                 self.end_round(now, moved);
             }
@@ -602,12 +688,13 @@ impl DpLink {
     /// Tells it to the log and, if it wants to hear it, to the control plane.
     fn tell_refusal(&mut self, fault: String) {
         let refusal = Refusal { version: self.version, fault };
-        if self.tells_refusals
-            && self.is_synced()
-            && let Ok(frame) = rpc::notification(report::REFUSED, &refusal.params())
-        {
-            self.effects.push_back(Effect::Send(frame));
-        }
+        let told = match self.dialect {
+            _ if !self.is_synced() => None,
+            _ if self.tells_refusals => Some(rpc::notification(report::REFUSED, &refusal.params())),
+            Dialect::Texts => Some(rpc::notification(sync::INVALID, &refusal.kong_params())),
+            Dialect::Integers => None,
+        };
+        self.effects.extend(told.and_then(Result::ok).map(Effect::Send));
         self.effects.push_back(Effect::Report(Report::Refused { fault: refusal.fault }));
     }
 
@@ -660,7 +747,7 @@ impl DpLink {
         };
         self.state = State::Waiting { until: now + retry_in };
         self.effects.push_back(Effect::Report(Report::Disconnected { control_plane: failed, reason, retry_in }));
-        if self.refusals >= REFUSALS_BEFORE_FALLBACK {
+        if self.refusals >= REFUSALS_BEFORE_FALLBACK || !self.settings.sync {
             self.fall_back(true);
         }
     }

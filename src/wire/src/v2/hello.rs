@@ -1,9 +1,11 @@
 //! The first exchange of a link, in plain JSON: who the data plane is and what both can do.
 
 use crate::Frame;
+use crate::v2::Dialect;
 use crate::v2::sync::list;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// Method of the first call.
 pub const METHOD: &str = "kong.meta.v1.hello";
@@ -13,6 +15,9 @@ pub const ENCODING: &str = "x-snappy-framed";
 
 /// Id of the first call and its answer. Kong answers with it whatever the call's id was.
 const ID: u64 = 1;
+
+/// Key of our own addition to a control plane's answer.
+const CLUSTER_ID: &str = "gwctl_cluster_id";
 
 /// What a data plane says of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,6 +39,9 @@ pub struct Hello {
 pub struct Welcome {
     /// Groups of methods it answers.
     pub capabilities: Vec<String>,
+    /// Which cluster it is the control plane of. Our own addition, said to nodes of gwctl only: the version of one cluster
+    /// means nothing in another.
+    pub cluster_id: Option<String>,
 }
 
 /// Why a first frame is refused. Nothing is answered; the link ends.
@@ -97,6 +105,18 @@ impl Hello {
         })
     }
 
+    /// Its labels, from its settings (`cluster_dp_labels`: a list of `key:value`).
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let labels = self.conf.get("cluster_dp_labels").and_then(list).unwrap_or_default();
+        let pairs = labels.iter().filter_map(|label| label.as_str()?.split_once(':'));
+        pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned())).collect()
+    }
+
+    /// How the node writes versions.
+    pub fn dialect(&self) -> Dialect {
+        Dialect::of(&self.version)
+    }
+
     /// Whether the node answers methods of this group.
     pub fn offers(&self, capability: &str) -> bool {
         self.capabilities.iter().any(|name| name == capability)
@@ -106,7 +126,10 @@ impl Hello {
 impl Welcome {
     /// The frame a control plane answers with.
     pub fn encode(&self) -> Frame {
-        let result = json!({"rpc_capabilities": self.capabilities, "rpc_frame_encoding": ENCODING});
+        let mut result = json!({"rpc_capabilities": self.capabilities, "rpc_frame_encoding": ENCODING});
+        if let Some(id) = &self.cluster_id {
+            result[CLUSTER_ID] = id.as_str().into();
+        }
         plain(&json!({"jsonrpc": "2.0", "id": ID, "result": result}))
     }
 
@@ -121,7 +144,8 @@ impl Welcome {
         if encoding != ENCODING {
             return Err(HelloError::Encoding(encoding));
         }
-        Ok(Self { capabilities: texts(result, "rpc_capabilities")? })
+        let cluster_id = text(result, CLUSTER_ID).ok();
+        Ok(Self { capabilities: texts(result, "rpc_capabilities")?, cluster_id })
     }
 
     /// Whether the control plane answers methods of this group.
@@ -183,9 +207,20 @@ mod tests {
     fn a_hello_and_its_answer_survive_the_wire() {
         assert_eq!(Hello::decode(&hello().encode()), Ok(hello()));
         for capabilities in [vec![], vec!["kong.sync.v2".to_owned()]] {
-            let welcome = Welcome { capabilities };
-            assert_eq!(Welcome::decode(&welcome.encode()), Ok(welcome));
+            for cluster_id in [None, Some("c".to_owned())] {
+                let welcome = Welcome { capabilities: capabilities.clone(), cluster_id };
+                assert_eq!(Welcome::decode(&welcome.encode()), Ok(welcome));
+            }
         }
+    }
+
+    #[test]
+    fn labels_are_read_from_the_settings() {
+        let labels = |conf: Value| Hello { conf: conf.as_object().cloned().unwrap(), ..hello() }.labels();
+        let two = labels(json!({"cluster_dp_labels": ["region:eu", "url:http://x", "none"]}));
+        let expected = [("region", "eu"), ("url", "http://x")];
+        assert_eq!(two, expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+        assert!(labels(json!({"cluster_dp_labels": {}})).is_empty() && labels(json!({})).is_empty());
     }
 
     #[test]

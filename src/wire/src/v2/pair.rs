@@ -1,8 +1,8 @@
 //! Both machines joined by a network that exists only in memory, on a clock that only moves when told to.
 
 use super::cp_link::{self, CpLink};
-use super::dp_link::{self, DpLink, Outcome, Settings};
-use super::{Deltas, Hello, sync};
+use super::dp_link::{self, DpLink, Outcome, Settings, Standing};
+use super::{Deltas, Dialect, Hello, sync};
 use crate::network::{End, Network};
 use crate::{Frame, Moment};
 use serde_json::{Value, json};
@@ -58,21 +58,28 @@ impl Store {
         self.log.clear();
     }
 
-    fn answer(&self, version: i64) -> (bool, String) {
+    /// The changes since a version; everything where they do not lead on, or as often as Kong 3.10 sends it.
+    fn answer(&self, version: u64, dialect: Dialect) -> String {
         let latest = self.version();
         let row = |row: u64, value: Option<u64>, version: u64| {
             let entity = value.map(|value| json!({"id": row, "value": value}));
+            let version = dialect.value(version);
             json!({"type": "rows", "pk": {"id": row}, "entity": entity, "version": version, "ws_id": "w"})
         };
-        let since = u64::try_from(version).ok().filter(|since| *since > 0 && (self.oldest..=latest).contains(since));
-        let deltas: Vec<Value> = match since {
-            Some(since) => {
-                let missing = self.log.iter().zip(self.oldest + 1..).filter(|(_, version)| *version > since);
+        let leads_on = match dialect {
+            Dialect::Integers => version > 0 && (self.oldest..=latest).contains(&version),
+            Dialect::Texts => version == latest,
+        };
+        let deltas: Vec<Value> = match leads_on {
+            true => {
+                let missing = self.log.iter().zip(self.oldest + 1..).filter(|(_, made)| *made > version);
                 missing.map(|((id, value), version)| row(*id, *value, version)).collect()
             }
-            None => self.rows.iter().map(|(id, value)| row(*id, Some(*value), latest)).collect(),
+            false => self.rows.iter().map(|(id, value)| row(*id, Some(*value), latest)).collect(),
         };
-        (since.is_none(), json!({"default": {"deltas": deltas, "wipe": since.is_none()}}).to_string())
+        let mut answer = json!({"default": {"deltas": deltas}});
+        answer["default"][dialect.flag()] = (!leads_on).into();
+        answer.to_string()
     }
 }
 
@@ -90,19 +97,20 @@ struct Pair {
     /// What the data plane has.
     rows: Rows,
     /// The version the control plane knows the data plane has.
-    seen: Option<i64>,
+    seen: Option<u64>,
     tally: Tally,
 }
 
 impl Pair {
-    fn new(seed: u64) -> Self {
+    /// `kong` is the version the data plane stands for.
+    fn new(seed: u64, kong: &str) -> Self {
         let hello =
-            Hello { capabilities: vec![sync::CAPABILITY.to_owned()], version: "3.9.1".to_owned(), ..Hello::default() };
+            Hello { capabilities: vec![sync::CAPABILITY.to_owned()], version: kong.to_owned(), ..Hello::default() };
         let mut pair = Self {
             seed,
             network: Network::default(),
             apply_time: Duration::from_millis(300),
-            dp: DpLink::new(Settings { control_planes: 1, hello, version: 0, limit: LIMIT, seed }),
+            dp: DpLink::new(Settings { control_planes: 1, hello, version: 0, limit: LIMIT, sync: true, seed }),
             cp: None,
             control_plane_up: true,
             dialing: None,
@@ -191,11 +199,12 @@ impl Pair {
         self.dialing = None;
         if self.control_plane_up {
             self.network.connect();
-            let settings = cp_link::Settings { version: self.store.version(), sync: true, limit: LIMIT };
+            let settings =
+                cp_link::Settings { version: self.store.version(), sync: true, limit: LIMIT, cluster_id: None };
             self.cp = Some(CpLink::new(self.network.now, settings));
             self.tally.connects += 1;
-            let version = self.dp.version();
-            self.dp.handle_opened(self.network.now, version);
+            let standing = Standing { version: self.dp.version(), cluster_id: None };
+            self.dp.handle_opened(self.network.now, standing);
         } else {
             self.dp.handle_lost(self.network.now, dp_link::Reason::PeerLost("refused".to_owned()));
         }
@@ -251,7 +260,7 @@ impl Pair {
                 self.network.send(End::ControlPlane, Some(Frame::Close));
             }
             dp_link::Effect::Report(dp_link::Report::Refused { fault }) => panic!("{fault}, seed {}", self.seed),
-            dp_link::Effect::Report(_) | dp_link::Effect::Fallback(_) => {}
+            dp_link::Effect::Report(_) | dp_link::Effect::Fallback(_) | dp_link::Effect::LogLevel { .. } => {}
         }
     }
 
@@ -261,28 +270,31 @@ impl Pair {
                 self.tally.notifications += u32::from(notifies(&frame));
                 self.network.send(End::DataPlane, Some(frame));
             }
-            cp_link::Effect::Pull { id, version } => {
+            cp_link::Effect::Pull { id, version, dialect } => {
                 self.tally.pulls += 1;
-                let outcome = Ok(self.store.answer(version).1.into());
+                let outcome = Ok(self.store.answer(version, dialect).into());
                 if let Some(cp) = &mut self.cp {
                     cp.handle_command(self.network.now, cp_link::Command::Answer { id, outcome });
                 }
             }
-            cp_link::Effect::Record { version } => self.seen = Some(version),
+            cp_link::Effect::Record(held) => self.seen = Some(held.version),
             cp_link::Effect::HangUp(_) => {
                 self.network.send(End::DataPlane, Some(Frame::Close));
                 self.network.send(End::DataPlane, None);
                 self.network.deafen(End::ControlPlane);
                 self.cp = None;
             }
-            cp_link::Effect::Joined(_) | cp_link::Effect::Report(_) | cp_link::Effect::Refused(_) => {}
+            cp_link::Effect::Joined(_)
+            | cp_link::Effect::Report(_)
+            | cp_link::Effect::Refused(_)
+            | cp_link::Effect::Asked { .. } => {}
         }
     }
 
     /// The data plane has what the store has, and the control plane knows it.
     fn is_in_sync(&self) -> bool {
         let newest = self.store.version();
-        self.rows == self.store.rows && self.dp.version() == newest && self.seen == Some(newest as i64)
+        self.rows == self.store.rows && self.dp.version() == newest && self.seen == Some(newest)
     }
 }
 

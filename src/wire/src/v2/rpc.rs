@@ -1,9 +1,12 @@
-//! JSON-RPC 2.0 as far as the cluster speaks it: calls with positional parameters, answers, errors; no batches.
+//! JSON-RPC 2.0 as far as the cluster speaks it: calls with positional parameters, answers, errors; batches are read
+//! only, and not in the dialect of Kong 3.9.
 
 use crate::Frame;
 use crate::v2::block::{self, BlockError};
 use serde_json::{Map, Value};
 
+/// Code: no request at all.
+pub const INVALID_REQUEST: i64 = -32600;
 /// Code: no such method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
 /// Code: the parameters make no sense.
@@ -43,6 +46,11 @@ pub struct RpcError {
 }
 
 impl RpcError {
+    /// No request at all.
+    pub fn invalid_request() -> Self {
+        Self { code: INVALID_REQUEST, message: "Invalid Request".to_owned() }
+    }
+
     /// No method of this name.
     pub fn method_not_found() -> Self {
         Self { code: METHOD_NOT_FOUND, message: "Method not found".to_owned() }
@@ -58,6 +66,9 @@ impl RpcError {
         Self { code: SERVER_ERROR, message: why.into() }
     }
 }
+
+/// Messages of one batch at most.
+pub const BATCH_LIMIT: usize = 64;
 
 /// Why a frame is no message. It ends the link: the ends no longer understand each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,14 +90,25 @@ pub enum MessageError {
 impl Message {
     /// Reads a binary frame that unpacks to at most `limit` bytes.
     pub fn decode(frame: &Frame, limit: usize) -> Result<Self, MessageError> {
-        let Frame::Binary(payload) = frame else { return Err(MessageError::Kind(frame.kind())) };
-        let text = block::unpack(payload, limit)?;
-        let value: Value = serde_json::from_slice(&text).map_err(|error| MessageError::Json(error.to_string()))?;
-        match value {
+        match unpacked(frame, limit)? {
             Value::Object(message) => Self::read(message),
             Value::Array(_) => Err(MessageError::Shape("batches are not spoken here")),
             _ => Err(MessageError::Shape("expected an object")),
         }
+    }
+
+    /// Reads one message or a batch of at most [`BATCH_LIMIT`] of them.
+    pub fn decode_batch(frame: &Frame, limit: usize) -> Result<Vec<Self>, MessageError> {
+        let items = match unpacked(frame, limit)? {
+            Value::Array(items) if items.len() > BATCH_LIMIT => return Err(MessageError::Shape("too long a batch")),
+            Value::Array(items) => items,
+            single => vec![single],
+        };
+        let read = |item| match item {
+            Value::Object(message) => Self::read(message),
+            _ => Err(MessageError::Shape("expected an object")),
+        };
+        items.into_iter().map(read).collect()
     }
 
     fn read(mut message: Map<String, Value>) -> Result<Self, MessageError> {
@@ -116,9 +138,20 @@ impl Message {
     }
 }
 
-/// The frame of a call.
+fn unpacked(frame: &Frame, limit: usize) -> Result<Value, MessageError> {
+    let Frame::Binary(payload) = frame else { return Err(MessageError::Kind(frame.kind())) };
+    let text = block::unpack(payload, limit)?;
+    serde_json::from_slice(&text).map_err(|error| MessageError::Json(error.to_string()))
+}
+
+/// The frame of a call with one parameter.
 pub fn call(id: u64, method: &str, params: &Value) -> Result<Frame, BlockError> {
-    packed(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": [params]}).to_string())
+    call_with(id, method, std::slice::from_ref(params))
+}
+
+/// The frame of a call with parameters by position.
+pub fn call_with(id: u64, method: &str, params: &[Value]) -> Result<Frame, BlockError> {
+    packed(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string())
 }
 
 /// The frame of a call that wants no answer. Kong 3.9 drops the link upon one.
@@ -194,11 +227,23 @@ mod tests {
         assert!(matches!(Message::decode(&packed(&deep).unwrap(), 1 << 20), Err(MessageError::Json(_))));
     }
 
+    #[test]
+    fn a_batch_is_a_list_of_messages() {
+        let batch = |value: &Value| Message::decode_batch(&packed(&value.to_string()).unwrap(), 1 << 20);
+        let call = json!({"jsonrpc": "2.0", "method": "m", "id": 1, "params": []});
+        assert_eq!(batch(&call).unwrap().len(), 1);
+        assert_eq!(batch(&json!([call, call])).unwrap().len(), 2);
+        assert_eq!(batch(&json!([])), Ok(Vec::new()));
+        assert!(matches!(batch(&json!([call, 5])), Err(MessageError::Shape(_))));
+        assert!(matches!(batch(&Value::from(vec![call; BATCH_LIMIT + 1])), Err(MessageError::Shape(_))));
+    }
+
     proptest! {
         #[test]
         fn random_blocks_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = Message::decode(&Frame::Binary(Bytes::from(bytes.clone())), 1 << 16);
             let _ = Message::decode(&Frame::Binary(block::pack(&bytes).unwrap()), 1 << 16);
+            let _ = Message::decode_batch(&Frame::Binary(block::pack(&bytes).unwrap()), 1 << 16);
         }
     }
 }

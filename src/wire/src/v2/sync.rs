@@ -1,11 +1,14 @@
 //! `kong.sync.v2`: the methods by which a configuration travels as changes.
 //!
 //! Versions count up by one for each change at the control plane; 0 is "nothing". A data plane asks for what came
-//! after its version and gets the rows in order; an answer that says `wipe` replaces everything it has.
+//! after its version and gets the rows in order; an answer that says `wipe` replaces everything it has. How versions are
+//! written is a matter of the [`Dialect`].
 
 use crate::ConfigHash;
+use crate::v2::dialect::{self, Dialect};
 use crate::v2::rpc::RpcError;
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 /// The group of methods.
@@ -14,6 +17,8 @@ pub const CAPABILITY: &str = "kong.sync.v2";
 pub const GET_DELTA: &str = "kong.sync.v2.get_delta";
 /// Control plane to data plane: there is a new version.
 pub const NOTIFY: &str = "kong.sync.v2.notify_new_version";
+/// Data plane to control plane, no answer wanted: rows are not valid. Kong 3.10 only.
+pub const INVALID: &str = "kong.sync.v2.notify_validation_error";
 
 const NAMESPACE: &str = "default";
 const NO_NAMESPACE: &str = "default namespace does not exist inside params";
@@ -50,15 +55,13 @@ pub fn order(kind: &str) -> (usize, &str) {
 }
 
 /// One row as it is sent.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct SentDelta<'a> {
     /// Kind of entity.
-    #[serde(rename = "type")]
     pub kind: &'a str,
     /// The row after the change; None: it was deleted.
     pub entity: Option<Map<String, Value>>,
     /// Its primary key; full answers leave it out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pk: Option<Map<String, Value>>,
     /// Its workspace.
     pub ws_id: &'a str,
@@ -66,44 +69,86 @@ pub struct SentDelta<'a> {
     pub version: u64,
 }
 
+/// A row with the words of a dialect.
+struct Worded<'a>(&'a SentDelta<'a>, Dialect);
+
+impl Serialize for Worded<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(delta, dialect) = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", delta.kind)?;
+        map.serialize_entry("entity", &delta.entity)?;
+        if let Some(pk) = &delta.pk {
+            map.serialize_entry("pk", pk)?;
+        }
+        map.serialize_entry("ws_id", delta.ws_id)?;
+        map.serialize_entry("version", &dialect.value(delta.version))?;
+        map.end()
+    }
+}
+
 /// The result of `get_delta` as JSON text.
-pub fn result(deltas: &[SentDelta<'_>], wipe: bool) -> Result<String, serde_json::Error> {
-    #[derive(Serialize)]
-    struct Namespace<'a> {
-        deltas: &'a [SentDelta<'a>],
-        wipe: bool,
+pub fn result(deltas: &[SentDelta<'_>], wipe: bool, dialect: Dialect) -> Result<String, serde_json::Error> {
+    struct Namespace<'a>(&'a [SentDelta<'a>], bool, Dialect);
+    impl Serialize for Namespace<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let Self(deltas, wipe, dialect) = self;
+            let mut map = serializer.serialize_map(None)?;
+            map.serialize_entry("deltas", &deltas.iter().map(|delta| Worded(delta, *dialect)).collect::<Vec<_>>())?;
+            map.serialize_entry(dialect.flag(), wipe)?;
+            map.end()
+        }
     }
     #[derive(Serialize)]
     struct Answer<'a> {
         default: Namespace<'a>,
     }
-    serde_json::to_string(&Answer { default: Namespace { deltas, wipe } })
+    serde_json::to_string(&Answer { default: Namespace(deltas, wipe, dialect) })
 }
 
 /// Parameters of `get_delta`.
-pub fn pull_params(version: u64) -> Value {
-    json!({ NAMESPACE: { "version": version } })
+pub fn pull_params(version: u64, dialect: Dialect) -> Value {
+    json!({ NAMESPACE: { "version": dialect.value(version) } })
 }
 
-/// The version of `get_delta`'s parameters. Negative ones are what they are: less than nothing.
-pub fn pulled_version(params: &Value) -> Result<i64, RpcError> {
-    let version = member(params, "version")?;
-    let number = version.as_i64().or_else(|| version.as_str().and_then(|text| text.parse().ok()));
-    number.ok_or_else(|| RpcError::invalid_params("`version` is no integer"))
+/// What a data plane says it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The version; 0 when it has nothing, or nothing with a version.
+    pub version: u64,
+    /// As it is shown in the place of its configuration hash.
+    pub hash: ConfigHash,
+}
+
+impl Held {
+    /// Reads the parameters of `get_delta` from a node that speaks this dialect.
+    pub fn read(params: &Value, dialect: Dialect) -> Result<Self, RpcError> {
+        let said = member(params, "version")?;
+        if let (Dialect::Texts, Value::String(text)) = (dialect, said) {
+            // A node that was configured by protocol v1 names the hash of what it has.
+            let hash = if text.len() == 32 { ConfigHash::from(text.as_str()) } else { ConfigHash::zero() };
+            return Ok(Self { version: dialect::version_of(text), hash });
+        }
+        let number = said.as_i64().or_else(|| said.as_str().and_then(|text| text.parse().ok()));
+        let number = number.ok_or_else(|| RpcError::invalid_params("`version` is no integer"))?;
+        // Negative ones are less than nothing.
+        let version = u64::try_from(number).unwrap_or(0);
+        Ok(Self { version, hash: dialect.hash(version) })
+    }
 }
 
 /// Parameters of `notify_new_version`.
-pub fn notify_params(version: u64) -> Value {
-    json!({ NAMESPACE: { "new_version": version } })
+pub fn notify_params(version: u64, dialect: Dialect) -> Value {
+    json!({ NAMESPACE: { "new_version": dialect.value(version) } })
 }
 
-/// The version of `notify_new_version`'s parameters.
-pub fn notified_version(params: &Value) -> Result<u64, RpcError> {
+/// The version of `notify_new_version`'s parameters, and how it was written.
+pub fn notified_version(params: &Value) -> Result<(u64, Dialect), RpcError> {
     let version = match member(params, "new_version")? {
         Value::Null => return Err(RpcError::failed("'new_version' key does not exist")),
         version => version,
     };
-    version.as_u64().ok_or_else(|| RpcError::invalid_params("`new_version` is no integer"))
+    Dialect::read(version).ok_or_else(|| RpcError::invalid_params("`new_version` is no version"))
 }
 
 /// A member of the only namespace; null when it is not there.
@@ -122,6 +167,8 @@ fn member<'a>(params: &'a Value, name: &str) -> Result<&'a Value, RpcError> {
 pub struct Deltas {
     /// They replace everything.
     pub wipe: bool,
+    /// How their versions were written.
+    pub dialect: Dialect,
     /// Rows in the order of their changes.
     pub deltas: Vec<Delta>,
 }
@@ -148,9 +195,15 @@ impl Deltas {
         };
         let deltas = answer.remove("deltas").ok_or("`deltas` is missing")?;
         let deltas = list(&deltas).is_some().then_some(deltas).ok_or("`deltas` is no list")?;
-        let Value::Array(deltas) = deltas else { return Ok(Self { wipe: flag(&answer), deltas: Vec::new() }) };
-        let deltas: Result<Vec<Delta>, String> = deltas.into_iter().map(Delta::read).collect();
-        Ok(Self { wipe: flag(&answer), deltas: deltas? })
+        let wipe = flag(&answer);
+        let mut dialect = if answer.contains_key(Dialect::Texts.flag()) { Dialect::Texts } else { Dialect::Integers };
+        let mut rows = Vec::new();
+        for row in if let Value::Array(rows) = deltas { rows } else { Vec::new() } {
+            let (row, written) = Delta::read(row)?;
+            dialect = written;
+            rows.push(row);
+        }
+        Ok(Self { wipe, dialect, deltas: rows })
     }
 
     /// The version they lead to: that of the last one.
@@ -159,17 +212,16 @@ impl Deltas {
     }
 }
 
-/// Kong 3.10 calls it `full_sync`.
 fn flag(answer: &Map<String, Value>) -> bool {
-    ["wipe", "full_sync"].iter().any(|name| answer.get(*name) == Some(&Value::Bool(true)))
+    [Dialect::Integers, Dialect::Texts].iter().any(|dialect| answer.get(dialect.flag()) == Some(&Value::Bool(true)))
 }
 
 impl Delta {
-    fn read(value: Value) -> Result<Self, String> {
+    fn read(value: Value) -> Result<(Self, Dialect), String> {
         let Value::Object(mut row) = value else { return Err("a delta is no object".to_owned()) };
         let Some(Value::String(kind)) = row.remove("type") else { return Err("a delta has no `type`".to_owned()) };
-        let version = row.get("version").and_then(Value::as_u64);
-        let version = version.ok_or_else(|| format!("a delta of {kind} has no integer `version`"))?;
+        let version = row.get("version").and_then(Dialect::read);
+        let (version, dialect) = version.ok_or_else(|| format!("a delta of {kind} has no usable `version`"))?;
         let entity = match row.remove("entity") {
             None | Some(Value::Null) => None,
             Some(Value::Object(entity)) => Some(entity),
@@ -179,7 +231,7 @@ impl Delta {
             Some(Value::Object(pk)) => pk,
             _ => entity.clone().ok_or_else(|| format!("a deletion of {kind} has no `pk`"))?,
         };
-        Ok(Self { kind, entity, pk, version })
+        Ok((Self { kind, entity, pk, version }, dialect))
     }
 }
 
@@ -192,49 +244,45 @@ pub(crate) fn list(value: &Value) -> Option<&[Value]> {
     }
 }
 
-/// A version in the place of a configuration hash: 32 decimal digits.
-pub fn hash_of(version: i64) -> ConfigHash {
-    ConfigHash::from(format!("{version:032}").as_str())
-}
-
-/// The version a hash stands for; 0, so that everything is asked for, when it is a real hash.
-pub fn version_of(hash: &str) -> u64 {
-    // A digest of 32 decimal digits that begins with twelve zeros does not happen.
-    let version = (hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_digit())).then(|| hash.parse().ok());
-    version.flatten().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
-    #[test]
-    fn versions_stand_in_the_place_of_hashes() {
-        assert_eq!(hash_of(42).as_str(), "00000000000000000000000000000042");
-        assert_eq!(hash_of(-1).as_str(), "-0000000000000000000000000000001");
-        assert_eq!(version_of("00000000000000000000000000000042"), 42);
-        for hash in ["8dd89138b0eac8dc78edbcae31b2d3b9", "99999999999999999999999999999999", "42", ""] {
-            assert_eq!(version_of(hash), 0, "{hash}");
-        }
+    fn held(params: &Value, dialect: Dialect) -> Result<(u64, String), RpcError> {
+        Held::read(params, dialect).map(|held| (held.version, held.hash.to_string()))
     }
 
     #[test]
     fn parameters_are_read_as_kong_reads_them() {
-        assert_eq!(pulled_version(&json!([pull_params(3)])), Ok(3));
-        assert_eq!(pulled_version(&json!([{"default": {"version": -1}}])), Ok(-1));
-        assert_eq!(pulled_version(&json!([{"default": {"version": "3"}}])), Ok(3));
-        assert_eq!(pulled_version(&json!([{"other": {}}])).unwrap_err(), RpcError::failed(NO_NAMESPACE));
+        let version = |version| json!([{"default": {"version": version}}]);
+        let integers = |params| held(&params, Dialect::Integers);
+        let hash = |version| Dialect::Integers.hash(version).to_string();
+        assert_eq!(integers(json!([pull_params(3, Dialect::Integers)])), Ok((3, hash(3))));
+        assert_eq!(integers(version(json!(-1))), Ok((0, hash(0))));
+        assert_eq!(integers(version(json!("3"))), Ok((3, hash(3))));
+        assert_eq!(integers(json!([{"other": {}}])).unwrap_err(), RpcError::failed(NO_NAMESPACE));
         for params in [json!([]), json!({"default": {"version": 3}}), json!([{"default": {}}]), json!(null)] {
-            assert_eq!(pulled_version(&params).unwrap_err().code, -32602, "{params}");
+            assert_eq!(integers(params.clone()).unwrap_err().code, -32602, "{params}");
         }
-        assert_eq!(notified_version(&json!([notify_params(6)])), Ok(6));
+        for dialect in [Dialect::Integers, Dialect::Texts] {
+            assert_eq!(notified_version(&json!([notify_params(6, dialect)])), Ok((6, dialect)));
+        }
         let error = notified_version(&json!([{"default": {}}])).unwrap_err();
         assert_eq!(error, RpcError::failed("'new_version' key does not exist"));
+        assert_eq!(notified_version(&json!([{"default": {"new_version": "x"}}])).unwrap_err().code, -32602);
     }
 
     #[test]
-    fn what_is_sent_is_what_is_received() {
+    fn a_node_of_the_newer_dialect_names_whatever_it_has() {
+        let texts = |version: &str| held(&json!([{"default": {"version": version}}]), Dialect::Texts).unwrap();
+        let (version, digest) = ("v02_000000000000000000000000002a", "8dd89138b0eac8dc78edbcae31b2d3b9");
+        assert_eq!(texts(version), (42, version.to_owned()));
+        assert_eq!(texts(digest), (0, digest.to_owned()));
+        assert_eq!(texts("short"), (0, "0".repeat(32)));
+    }
+
+    #[test]
+    fn what_is_sent_is_what_is_received_in_both_dialects() {
         let row = json!({"id": "a", "service": {"id": "s"}, "methods": null});
         let (entity, pk) = (row.as_object().cloned(), json!({"id": "a"}).as_object().cloned());
         let sent = [
@@ -242,22 +290,27 @@ mod tests {
             SentDelta { kind: "routes", entity: None, pk: pk.clone(), ws_id: "w", version: 44 },
             SentDelta { kind: "routes", entity: entity.clone(), pk: None, ws_id: "w", version: 44 },
         ];
-        let text = result(&sent, false).unwrap();
-        assert!(text.contains(r#""entity":null"#) && text.contains(r#""ws_id":"w""#), "{text}");
-        let received = Deltas::read(serde_json::from_str(&text).unwrap()).unwrap();
-        assert_eq!(received.version(), Some(44));
-        assert_eq!(
-            received.deltas[0],
-            Delta { kind: "routes".into(), entity: entity.clone(), pk: pk.clone().unwrap(), version: 43 }
-        );
-        assert_eq!(received.deltas[1].entity, None);
-        assert_eq!(received.deltas[2].pk, entity.unwrap());
+        for dialect in [Dialect::Integers, Dialect::Texts] {
+            for wipe in [true, false] {
+                let text = result(&sent, wipe, dialect).unwrap();
+                assert!(text.contains(r#""entity":null"#) && text.contains(r#""ws_id":"w""#), "{text}");
+                let received = Deltas::read(serde_json::from_str(&text).unwrap()).unwrap();
+                assert_eq!((received.version(), received.dialect, received.wipe), (Some(44), dialect, wipe));
+                let kind = "routes".to_owned();
+                let first = Delta { kind, entity: entity.clone(), pk: pk.clone().unwrap(), version: 43 };
+                assert_eq!(received.deltas[0], first);
+                assert_eq!(received.deltas[1].entity, None);
+                assert_eq!(Some(&received.deltas[2].pk), entity.as_ref());
+            }
+        }
+        assert_eq!(result(&[], false, Dialect::Integers).unwrap(), r#"{"default":{"deltas":[],"wipe":false}}"#);
+        assert_eq!(result(&[], false, Dialect::Texts).unwrap(), r#"{"default":{"deltas":[],"full_sync":false}}"#);
     }
 
     #[test]
     fn an_empty_list_may_be_an_object_and_nonsense_is_named() {
         let read = |text: &str| Deltas::read(serde_json::from_str(text).unwrap());
-        assert_eq!(read(r#"{"default":{"deltas":{},"wipe":true}}"#), Ok(Deltas { wipe: true, deltas: vec![] }));
+        assert_eq!(read(r#"{"default":{"deltas":{},"wipe":true}}"#), Ok(Deltas { wipe: true, ..Deltas::default() }));
         assert_eq!(read(r#"{"default":{"deltas":[]}}"#), Ok(Deltas::default()));
         for (text, fault) in [
             ("{}", "the default namespace is missing"),
@@ -265,7 +318,7 @@ mod tests {
             (r#"{"default":{"deltas":{"a":1}}}"#, "`deltas` is no list"),
             (
                 r#"{"default":{"deltas":[{"type":"services","entity":{}}]}}"#,
-                "a delta of services has no integer `version`",
+                "a delta of services has no usable `version`",
             ),
             (r#"{"default":{"deltas":[{"type":"services","version":1}]}}"#, "a deletion of services has no `pk`"),
         ] {
@@ -278,12 +331,5 @@ mod tests {
         let mut kinds = ["acls", "targets", "routes", "services", "workspaces", "upstreams", "jwt_secrets"];
         kinds.sort_by(|one, other| order(one).cmp(&order(other)));
         assert_eq!(kinds, ["workspaces", "services", "routes", "upstreams", "targets", "acls", "jwt_secrets"]);
-    }
-
-    proptest! {
-        #[test]
-        fn every_version_is_found_again_in_its_hash(version in 0_i64..) {
-            prop_assert_eq!(version_of(hash_of(version).as_str()), version as u64);
-        }
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 const LIMIT: usize = 1 << 20;
-const SETTINGS: Settings = Settings { version: 7, sync: true, limit: LIMIT };
+const SETTINGS: Settings = Settings { version: 7, sync: true, limit: LIMIT, cluster_id: None };
+const ID: &str = "00000000-0000-4000-8000-000000000001";
 
 fn hello(version: &str, capabilities: &[&str]) -> Frame {
     let capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
@@ -16,8 +17,12 @@ fn hello(version: &str, capabilities: &[&str]) -> Frame {
 }
 
 fn open() -> CpLink {
+    open_to("3.9.1", &[sync::CAPABILITY])
+}
+
+fn open_to(version: &str, capabilities: &[&str]) -> CpLink {
     let mut link = CpLink::new(Duration::ZERO, SETTINGS);
-    link.handle_frame(Duration::ZERO, hello("3.9.1", &[sync::CAPABILITY]));
+    link.handle_frame(Duration::ZERO, hello(version, capabilities));
     assert!(matches!(effects(&mut link).as_slice(), [Effect::Send(_), Effect::Joined(_)]));
     link
 }
@@ -43,25 +48,104 @@ fn call(id: Option<Value>, method: &str, params: Value) -> Frame {
     Frame::Binary(crate::v2::block::pack(call.to_string().as_bytes()).unwrap())
 }
 
+fn pull_params(version: u64) -> Value {
+    sync::pull_params(version, Dialect::Integers)
+}
+
 fn notified(effects: &[Effect]) -> Vec<u64> {
     let calls = sent(effects).into_iter().filter_map(|message| match message {
-        Message::Call { params, .. } => Some(sync::notified_version(&params).unwrap()),
+        Message::Call { params, .. } => Some(sync::notified_version(&params).unwrap().0),
         Message::Answer { .. } => None,
     });
     calls.collect()
 }
 
 #[test]
-fn a_hello_is_answered_with_the_capability_unless_the_node_speaks_another_dialect() {
-    for (version, offered) in [("3.9.1", true), ("3.8.0", true), ("4.0.0", true), ("3.10.0", false), ("3.12.1", false)]
-    {
+fn a_hello_is_answered_with_the_capability_and_news_come_in_the_dialect_of_the_node() {
+    let versions = [("3.9.1", Dialect::Integers), ("3.8.0", Dialect::Integers), ("3.10.0", Dialect::Texts)];
+    for (version, dialect) in versions {
         let mut link = CpLink::new(Duration::ZERO, SETTINGS);
         link.handle_frame(Duration::ZERO, hello(version, &[sync::CAPABILITY]));
         let Some(Effect::Send(welcome)) = link.poll_effect() else { panic!("no answer to {version}") };
-        assert_eq!(Welcome::decode(&welcome).unwrap().offers(sync::CAPABILITY), offered, "{version}");
+        assert!(Welcome::decode(&welcome).unwrap().offers(sync::CAPABILITY), "{version}");
         link.handle_command(SECOND, Command::NewVersion(8));
-        assert_eq!(!notified(&effects(&mut link)).is_empty(), offered, "{version}");
+        let [Message::Call { params, .. }] = &sent(&effects(&mut link))[..] else { panic!("no news to {version}") };
+        assert_eq!(sync::notified_version(params), Ok((8, dialect)), "{version}");
     }
+}
+
+#[test]
+fn a_node_of_kong_3_10_is_recorded_with_what_it_names_and_answered_in_its_words() {
+    let mut link = open_to("3.10.0", &[sync::CAPABILITY]);
+    let pull = |text: &str| json!([{"default": {"version": text}}]);
+    for (text, version) in [("v02_0000000000000000000000000003", 3), ("8dd89138b0eac8dc78edbcae31b2d3b9", 0)] {
+        link.handle_frame(SECOND, call(Some(json!(0)), sync::GET_DELTA, pull(text)));
+        let held = Held { version, hash: text.into() };
+        let wanted = Effect::Pull { id: json!(0), version, dialect: Dialect::Texts };
+        assert_eq!(effects(&mut link), [Effect::Record(held.clone()), wanted]);
+        link.handle_frame(SECOND, call(None, sync::GET_DELTA, pull(text)));
+        assert_eq!(effects(&mut link), [Effect::Record(held)], "a call without an id tells what it has");
+    }
+    let invalid = json!([{"version": "x", "error": {"message": "bad"}}]);
+    link.handle_frame(SECOND, call(None, sync::INVALID, invalid.clone()));
+    assert_eq!(effects(&mut link), [Effect::Refused(Refusal { version: 0, fault: "bad".to_owned() })]);
+    let mut older = open();
+    older.handle_frame(SECOND, call(None, sync::INVALID, invalid));
+    assert_eq!(effects(&mut older), []);
+}
+
+#[test]
+fn batches_are_spoken_with_kong_3_10_only() {
+    let batch = |calls: Value| Frame::Binary(crate::v2::block::pack(calls.to_string().as_bytes()).unwrap());
+    let unknown = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "kong.nope.v1.x", "params": []});
+    let mut link = open_to("3.10.0", &[]);
+    link.handle_frame(SECOND, batch(json!([unknown(1), unknown(2)])));
+    assert_eq!(sent(&effects(&mut link)).len(), 2);
+    link.handle_frame(SECOND, batch(json!([])));
+    let [Message::Answer { id: None, outcome: Err(error) }] = &sent(&effects(&mut link))[..] else {
+        panic!("no error")
+    };
+    assert_eq!(error, &RpcError::invalid_request());
+    let mut link = open();
+    link.handle_frame(SECOND, batch(json!([unknown(1)])));
+    assert!(matches!(effects(&mut link).as_slice(), [Effect::HangUp(Reason::PeerMessage(_))]));
+}
+
+#[test]
+fn the_cluster_is_named_to_nodes_of_gwctl_only() {
+    for ours in [true, false] {
+        let settings = Settings { cluster_id: Some(ID.into()), ..SETTINGS };
+        let mut link = CpLink::new(Duration::ZERO, settings);
+        let capabilities: &[&str] = if ours { &[sync::CAPABILITY, report::CAPABILITY] } else { &[sync::CAPABILITY] };
+        link.handle_frame(Duration::ZERO, hello("3.9.1", capabilities));
+        let Some(Effect::Send(welcome)) = link.poll_effect() else { panic!("no answer") };
+        assert_eq!(Welcome::decode(&welcome).unwrap().cluster_id.as_deref(), ours.then_some(ID));
+    }
+}
+
+#[test]
+fn a_node_that_lists_the_group_is_asked_for_its_log_level_and_the_answer_comes_back() {
+    let ended = |effects: Vec<Effect>| match effects.into_iter().next() {
+        Some(Effect::Asked { key, outcome }) => (key, outcome),
+        other => panic!("{other:?}"),
+    };
+    let mut link = open_to("3.9.1", &[sync::CAPABILITY, log_level::CAPABILITY]);
+    for key in [5, 6] {
+        link.handle_command(SECOND, Command::Ask { key, asked: Asked::Get });
+    }
+    assert_eq!(sent(&effects(&mut link)).len(), 2);
+    link.handle_frame(SECOND, rpc::answer(&json!(1), "7").unwrap());
+    assert_eq!(ended(effects(&mut link)), (6, Ok(json!(7))));
+    link.handle_timeout(SECOND + CALL_LIMIT);
+    let (key, outcome) = ended(effects(&mut link));
+    assert_eq!((key, outcome.unwrap_err().message.as_str()), (5, "no answer from the data plane within 5 s"));
+    link.handle_command(SECOND * 8, Command::Ask { key: 8, asked: Asked::Get });
+    effects(&mut link);
+    link.handle_frame(SECOND * 8, Frame::Close);
+    assert_eq!(ended(effects(&mut link)).0, 8, "the end of the link ends its calls");
+    let mut other = open();
+    other.handle_command(SECOND, Command::Ask { key: 1, asked: Asked::Get });
+    assert!(ended(effects(&mut other)).1.is_err());
 }
 
 #[test]
@@ -84,9 +168,10 @@ fn whoever_says_no_hello_in_time_is_left() {
 fn a_pull_is_recorded_and_answered_under_its_id() {
     let mut link = open();
     for id in [json!(0), json!("abc")] {
-        link.handle_frame(SECOND, call(Some(id.clone()), sync::GET_DELTA, json!([sync::pull_params(3)])));
-        let wanted = effects(&mut link);
-        assert_eq!(wanted, [Effect::Record { version: 3 }, Effect::Pull { id: id.clone(), version: 3 }]);
+        link.handle_frame(SECOND, call(Some(id.clone()), sync::GET_DELTA, json!([pull_params(3)])));
+        let held = Held { version: 3, hash: Dialect::Integers.hash(3) };
+        let pull = Effect::Pull { id: id.clone(), version: 3, dialect: Dialect::Integers };
+        assert_eq!(effects(&mut link), [Effect::Record(held), pull]);
         link.handle_command(SECOND, Command::Answer { id: id.clone(), outcome: Ok(r#"{"default":5}"#.into()) });
         let [Message::Answer { outcome, .. }] = &sent(&effects(&mut link))[..] else { panic!("no answer") };
         assert_eq!(outcome, &Ok(json!({"default": 5})));
@@ -98,7 +183,7 @@ fn wrong_calls_are_answered_with_kongs_codes_and_notifications_not_at_all() {
     let mut link = open();
     for (method, params, code) in [
         ("kong.nope.v1.x", json!([]), -32601),
-        (sync::NOTIFY, json!([sync::notify_params(3)]), -32601),
+        (sync::NOTIFY, json!([sync::notify_params(3, Dialect::Integers)]), -32601),
         (sync::GET_DELTA, json!([{}]), -32000),
         (sync::GET_DELTA, json!([]), -32602),
     ] {
@@ -108,7 +193,7 @@ fn wrong_calls_are_answered_with_kongs_codes_and_notifications_not_at_all() {
         };
         assert_eq!(error.code, code, "{method}");
     }
-    link.handle_frame(SECOND, call(None, sync::GET_DELTA, json!([sync::pull_params(3)])));
+    link.handle_frame(SECOND, call(None, "kong.nope.v1.x", json!([pull_params(3)])));
     link.handle_frame(SECOND, rpc::answer(&json!(77), "true").unwrap());
     assert_eq!(effects(&mut link), []);
 }
@@ -159,7 +244,7 @@ fn with_the_setting_off_nothing_is_offered_told_or_answered() {
     effects(&mut link);
     link.handle_command(SECOND, Command::NewVersion(8));
     assert_eq!(effects(&mut link), []);
-    link.handle_frame(SECOND, call(Some(json!(0)), sync::GET_DELTA, json!([sync::pull_params(3)])));
+    link.handle_frame(SECOND, call(Some(json!(0)), sync::GET_DELTA, json!([pull_params(3)])));
     let [Message::Answer { outcome: Err(error), .. }] = &sent(&effects(&mut link))[..] else { panic!("no error") };
     assert_eq!(error, &RpcError::method_not_found());
 }
@@ -194,7 +279,7 @@ fn an_idle_link_is_pinged_and_a_silent_one_given_up() {
 fn a_flood_of_calls_ends_the_link() {
     let mut link = open();
     for id in 0..=CALLS_LIMIT {
-        link.handle_frame(SECOND, call(Some(json!(id)), sync::GET_DELTA, json!([sync::pull_params(3)])));
+        link.handle_frame(SECOND, call(Some(json!(id)), sync::GET_DELTA, json!([pull_params(3)])));
     }
     assert_eq!(effects(&mut link).last(), Some(&Effect::HangUp(Reason::PeerFlood)));
     assert_eq!(link.next_timeout(), None);
@@ -203,11 +288,8 @@ fn a_flood_of_calls_ends_the_link() {
 fn input() -> impl Strategy<Value = Frame> {
     prop_oneof![
         Just(hello("3.9.1", &[sync::CAPABILITY])),
-        (0_u64..30).prop_map(|version| call(
-            Some(json!(version)),
-            sync::GET_DELTA,
-            json!([sync::pull_params(version)])
-        )),
+        Just(call(None, sync::GET_DELTA, json!([{"default": {"version": "v02_0000000000000000000000000003"}}]))),
+        (0_u64..30).prop_map(|version| call(Some(json!(version)), sync::GET_DELTA, json!([pull_params(version)]))),
         (0_u64..5).prop_map(|id| rpc::answer(&json!(id), "true").unwrap()),
         Just(Frame::Ping(Bytes::new())),
         Just(Frame::Pong(Bytes::new())),
@@ -220,13 +302,13 @@ fn input() -> impl Strategy<Value = Frame> {
 proptest! {
     #[test]
     fn no_row_of_inputs_breaks_an_invariant(
-        begun: bool,
+        begun in proptest::option::of(prop_oneof![Just("3.9.1"), Just("3.10.0")]),
         inputs in proptest::collection::vec((input(), 0_u64..20_000, proptest::option::of(0_u64..30)), 0..40),
     ) {
         let mut link = CpLink::new(Duration::ZERO, SETTINGS);
         let mut now = Duration::ZERO;
-        if begun {
-            link.handle_frame(now, hello("3.9.1", &[sync::CAPABILITY]));
+        if let Some(version) = begun {
+            link.handle_frame(now, hello(version, &[sync::CAPABILITY, log_level::CAPABILITY]));
         }
         for (frame, pause, version) in inputs {
             now += Duration::from_millis(pause);
@@ -238,6 +320,8 @@ proptest! {
             prop_assert_eq!(link.broken_invariant(), None);
             if let Some(version) = version {
                 link.handle_command(now, Command::NewVersion(version));
+                prop_assert_eq!(link.broken_invariant(), None);
+                link.handle_command(now, Command::Ask { key: version, asked: Asked::Get });
                 prop_assert_eq!(link.broken_invariant(), None);
             }
             while let Some(effect) = link.poll_effect() {

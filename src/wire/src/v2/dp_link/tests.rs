@@ -8,8 +8,17 @@ const SECOND: Duration = Duration::from_secs(1);
 const LIMIT: usize = 1 << 20;
 
 fn link(control_planes: usize) -> DpLink {
-    let hello = Hello { capabilities: vec![sync::CAPABILITY.to_owned()], ..Hello::default() };
-    let mut link = DpLink::new(Settings { control_planes, hello, version: 0, limit: LIMIT, seed: 7 });
+    of_version(control_planes, "3.9.1")
+}
+
+fn settings(control_planes: usize, version: &str) -> Settings {
+    let capabilities = [sync::CAPABILITY, log_level::CAPABILITY].map(str::to_owned).to_vec();
+    let hello = Hello { capabilities, version: version.to_owned(), ..Hello::default() };
+    Settings { control_planes, hello, version: 0, limit: LIMIT, sync: true, seed: 7 }
+}
+
+fn of_version(control_planes: usize, version: &str) -> DpLink {
+    let mut link = DpLink::new(settings(control_planes, version));
     link.handle_command(Duration::ZERO, Command::Start);
     assert_eq!(effects(&mut link), [Effect::Dial { control_plane: 0 }]);
     link
@@ -21,13 +30,22 @@ fn effects(link: &mut DpLink) -> Vec<Effect> {
 }
 
 fn welcome(capabilities: &[&str]) -> Frame {
-    Welcome { capabilities: capabilities.iter().map(|name| (*name).to_owned()).collect() }.encode()
+    welcome_of(capabilities, None)
+}
+
+fn welcome_of(capabilities: &[&str], cluster_id: Option<&str>) -> Frame {
+    let capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
+    Welcome { capabilities, cluster_id: cluster_id.map(str::to_owned) }.encode()
+}
+
+fn has(version: u64) -> Standing {
+    Standing { version, cluster_id: None }
 }
 
 /// A live link that has asked for the changes since 0 under id 0.
 fn live() -> DpLink {
     let mut link = link(1);
-    link.handle_opened(Duration::ZERO, 0);
+    link.handle_opened(Duration::ZERO, has(0));
     assert!(matches!(effects(&mut link).as_slice(), [Effect::Send(_)]));
     link.handle_frame(Duration::ZERO, welcome(&[sync::CAPABILITY]));
     assert_eq!(pulls(&effects(&mut link)), [(0, 0)]);
@@ -35,11 +53,12 @@ fn live() -> DpLink {
 }
 
 /// Id and version of each pull sent.
-fn pulls(effects: &[Effect]) -> Vec<(u64, i64)> {
+fn pulls(effects: &[Effect]) -> Vec<(u64, u64)> {
     let calls = effects.iter().filter_map(|effect| match effect {
         Effect::Send(frame @ Frame::Binary(_)) => match Message::decode(frame, LIMIT) {
             Ok(Message::Call { id, params, .. }) => {
-                Some((id.unwrap().as_u64().unwrap(), sync::pulled_version(&params).unwrap()))
+                let version = &params[0]["default"]["version"];
+                Some((id?.as_u64()?, Dialect::read(version)?.0))
             }
             _ => None,
         },
@@ -55,7 +74,7 @@ fn answer(id: u64, versions: &[u64], wipe: bool) -> Frame {
 }
 
 fn notify(id: u64, version: u64) -> Frame {
-    rpc::call(id, sync::NOTIFY, &sync::notify_params(version)).unwrap()
+    rpc::call(id, sync::NOTIFY, &sync::notify_params(version, Dialect::Integers)).unwrap()
 }
 
 fn applied(link: &mut DpLink, now: Moment, version: u64) -> Vec<Effect> {
@@ -169,7 +188,7 @@ fn refused_rows_end_the_pull_and_everything_is_asked_for_once() {
 fn a_refusal_is_told_to_a_control_plane_that_wants_to_hear_it() {
     for wanted in [true, false] {
         let mut link = link(1);
-        link.handle_opened(Duration::ZERO, 0);
+        link.handle_opened(Duration::ZERO, has(0));
         let capabilities: &[&str] = if wanted { &[sync::CAPABILITY, report::CAPABILITY] } else { &[sync::CAPABILITY] };
         link.handle_frame(Duration::ZERO, welcome(capabilities));
         link.handle_frame(SECOND, answer(0, &[5], true));
@@ -184,6 +203,88 @@ fn a_refusal_is_told_to_a_control_plane_that_wants_to_hear_it() {
         });
         assert_eq!(told.as_deref(), wanted.then_some("bad"));
     }
+}
+
+#[test]
+fn a_control_plane_of_kong_3_10_is_spoken_to_in_its_words() {
+    let mut link = of_version(1, "3.10.0");
+    link.handle_opened(Duration::ZERO, has(3));
+    effects(&mut link);
+    link.handle_frame(Duration::ZERO, welcome(&[sync::CAPABILITY]));
+    let said = |effects: &[Effect]| {
+        let calls = effects.iter().filter_map(|effect| match effect {
+            Effect::Send(frame) => match Message::decode(frame, LIMIT) {
+                Ok(Message::Call { id, method, params }) => Some((id.is_some(), method, params)),
+                _ => None,
+            },
+            _ => None,
+        });
+        calls.last()
+    };
+    let pull = |text: &str| Some((true, sync::GET_DELTA.to_owned(), json!([{"default": {"version": text}}])));
+    assert_eq!(said(&effects(&mut link)), pull("v02_0000000000000000000000000003"));
+    let version = "v02_0000000000000000000000000005";
+    let rows = json!([{"type": "services", "entity": {"id": "a"}, "version": version}]);
+    let full = json!({"default": {"full_sync": true, "deltas": rows}}).to_string();
+    link.handle_frame(SECOND, rpc::answer(&json!(0), &full).unwrap());
+    let [Effect::Apply { deltas, base: 3 }] = &effects(&mut link)[..] else { panic!("no rows to apply") };
+    assert_eq!((deltas.wipe, deltas.version(), deltas.dialect), (true, Some(5), Dialect::Texts));
+    assert_eq!(said(&applied(&mut link, SECOND, 5)), pull(version));
+    link.handle_frame(SECOND, rpc::answer(&json!(1), r#"{"default":{"full_sync":false,"deltas":{}}}"#).unwrap());
+    assert_eq!(effects(&mut link), []);
+    let batch = json!([{"jsonrpc": "2.0", "method": sync::NOTIFY, "id": 0,
+        "params": [{"default": {"new_version": "v02_0000000000000000000000000006"}}]}]);
+    link.handle_frame(SECOND, Frame::Binary(crate::v2::block::pack(batch.to_string().as_bytes()).unwrap()));
+    assert_eq!(said(&effects(&mut link)), pull(version));
+    link.handle_frame(SECOND, rpc::answer(&json!(2), &full).unwrap());
+    link.handle_command(SECOND, Command::Applied(Outcome::Refused("bad".to_owned())));
+    let (answered, method, params) = said(&effects(&mut link)).expect("the refusal is told");
+    assert_eq!((answered, method.as_str()), (false, sync::INVALID));
+    assert_eq!(Refusal::read_kong(&params), Ok(Refusal { version: 5, fault: "bad".to_owned() }));
+}
+
+#[test]
+fn rows_of_another_cluster_are_replaced_whatever_its_version_is() {
+    for (its, ours, asked) in
+        [(Some("a"), Some("a"), 5), (None, Some("a"), 5), (Some("a"), None, 5), (Some("b"), Some("a"), 0)]
+    {
+        let mut link = link(1);
+        link.handle_opened(Duration::ZERO, Standing { version: 5, cluster_id: ours.map(str::to_owned) });
+        effects(&mut link);
+        link.handle_frame(Duration::ZERO, welcome_of(&[sync::CAPABILITY], its));
+        let done = effects(&mut link);
+        assert_eq!(pulls(&done), [(0, asked)], "{its:?} {ours:?}");
+        assert_eq!(done.contains(&Effect::Report(Report::AnotherCluster)), asked == 0);
+    }
+    let mut link = link(1);
+    link.handle_opened(Duration::ZERO, Standing { version: 5, cluster_id: Some("a".to_owned()) });
+    link.handle_frame(Duration::ZERO, welcome_of(&[sync::CAPABILITY], Some("b")));
+    effects(&mut link);
+    for _ in 0..3 {
+        link.handle_frame(SECOND, answer(0, &[2], true));
+        effects(&mut link);
+        link.handle_command(SECOND, Command::Applied(Outcome::Refused("bad".to_owned())));
+        effects(&mut link);
+        link.handle_timeout(POLL.1);
+    }
+    link.handle_frame(SECOND, answer(1, &[2], true));
+    effects(&mut link);
+    assert_eq!(pulls(&applied(&mut link, SECOND, 2)), [(2, 2)], "never the changes since a version of the other");
+}
+
+#[test]
+fn a_node_that_does_not_want_sync_uses_v1_from_the_start_and_answers_calls() {
+    let mut link = DpLink::new(Settings { sync: false, ..settings(1, "3.9.1") });
+    link.handle_command(Duration::ZERO, Command::Start);
+    assert_eq!(effects(&mut link), [Effect::Dial { control_plane: 0 }, Effect::Fallback(true)]);
+    link.handle_opened(Duration::ZERO, has(0));
+    link.handle_frame(Duration::ZERO, welcome(&[sync::CAPABILITY]));
+    let done = effects(&mut link);
+    assert!(pulls(&done).is_empty() && !done.contains(&Effect::Fallback(false)), "{done:?}");
+    link.handle_frame(SECOND, rpc::call_with(4, log_level::GET, &[]).unwrap());
+    assert_eq!(effects(&mut link), [Effect::LogLevel { id: json!(4), asked: Asked::Get }]);
+    link.handle_command(SECOND, Command::Answer { id: json!(4), outcome: Ok(json!("x")) });
+    assert_eq!(effects(&mut link), [Effect::Send(rpc::answer(&json!(4), "\"x\"").unwrap())]);
 }
 
 #[test]
@@ -209,7 +310,7 @@ fn two_refusals_bring_v1_and_the_capability_ends_it() {
         link.handle_timeout(now);
         effects(&mut link);
     }
-    link.handle_opened(now, 0);
+    link.handle_opened(now, has(0));
     link.handle_frame(now, welcome(&[sync::CAPABILITY]));
     assert!(effects(&mut link).contains(&Effect::Fallback(false)));
 }
@@ -217,7 +318,7 @@ fn two_refusals_bring_v1_and_the_capability_ends_it() {
 #[test]
 fn a_control_plane_without_the_capability_brings_v1_at_once_and_is_not_pulled() {
     let mut link = link(1);
-    link.handle_opened(Duration::ZERO, 0);
+    link.handle_opened(Duration::ZERO, has(0));
     effects(&mut link);
     link.handle_frame(Duration::ZERO, welcome(&[]));
     let done = effects(&mut link);
@@ -284,7 +385,11 @@ fn act() -> impl Strategy<Value = Act> {
         3 => (0_u64..6, proptest::collection::vec(0_u64..9, 0..3), any::<bool>())
             .prop_map(|(id, versions, wipe)| Act::Frame(answer(id, &versions, wipe))),
         2 => (0_u64..9).prop_map(|version| Act::Frame(notify(0, version))),
+        1 => (0_u64..9).prop_map(|version| {
+            Act::Frame(rpc::call(0, sync::NOTIFY, &sync::notify_params(version, Dialect::Texts)).unwrap())
+        }),
         2 => any::<bool>().prop_map(|sync| Act::Frame(if sync { welcome(&[sync::CAPABILITY]) } else { welcome(&[]) })),
+        1 => Just(Act::Frame(welcome_of(&[sync::CAPABILITY], Some("b")))),
         1 => proptest::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| Act::Frame(Frame::Binary(Bytes::from(bytes)))),
         1 => Just(Act::Frame(Frame::Close)),
         1 => Just(Act::Frame(Frame::Ping(Bytes::new()))),
@@ -307,7 +412,9 @@ proptest! {
         for act in acts {
             match act {
                 Act::Frame(frame) => link.handle_frame(now, frame),
-                Act::Opened(version) => link.handle_opened(now, version),
+                Act::Opened(version) => {
+                    link.handle_opened(now, Standing { version, cluster_id: Some("a".to_owned()) });
+                }
                 Act::Diverted => link.handle_diverted(),
                 Act::Served => link.handle_served(),
                 Act::Left(millis) => {

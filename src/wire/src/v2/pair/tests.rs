@@ -8,8 +8,15 @@ use proptest::prelude::*;
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
+/// The Kong versions of a data plane that stand for the two dialects.
+const DIALECTS: [&str; 2] = ["3.9.1", "3.10.0"];
+
 fn synced() -> Pair {
-    let mut pair = Pair::new(1);
+    synced_as(DIALECTS[0])
+}
+
+fn synced_as(kong: &str) -> Pair {
+    let mut pair = Pair::new(1, kong);
     pair.run(SECOND * 2);
     assert!(pair.is_in_sync());
     pair
@@ -28,6 +35,17 @@ fn a_change_costs_one_notification_and_two_pulls() {
     pair.run(SECOND);
     assert!(pair.is_in_sync());
     assert_eq!(pair.tally, Tally { dials: 1, connects: 1, pulls: 4, notifications: 1, fulls: 1, applies: 2 });
+}
+
+#[test]
+fn a_node_of_kong_3_10_is_sent_everything_at_each_change_and_nothing_between() {
+    let mut pair = synced_as(DIALECTS[1]);
+    pair.change(1, Some(1));
+    pair.run(SECOND);
+    assert!(pair.is_in_sync());
+    assert_eq!(pair.tally, Tally { dials: 1, connects: 1, pulls: 4, notifications: 1, fulls: 2, applies: 2 });
+    pair.run(DAY);
+    assert_eq!((pair.tally.connects, pair.tally.fulls, pair.tally.applies), (1, 2, 2));
 }
 
 #[test]
@@ -128,8 +146,12 @@ fn act() -> impl Strategy<Value = Act> {
 proptest! {
     /// Whatever happened, a few minutes of a working network bring both ends together.
     #[test]
-    fn both_ends_agree_once_the_network_works_again(seed: u64, acts in proptest::collection::vec(act(), 0..60)) {
-        let mut pair = Pair::new(seed);
+    fn both_ends_agree_once_the_network_works_again(
+        seed: u64,
+        kong in proptest::sample::select(&DIALECTS),
+        acts in proptest::collection::vec(act(), 0..60),
+    ) {
+        let mut pair = Pair::new(seed, kong);
         for act in acts {
             match act {
                 Act::Change(row, value) => pair.change(row, value),
