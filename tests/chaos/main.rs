@@ -1,0 +1,121 @@
+//! A cluster whose link and nodes fail at any moment while somebody writes: afterwards the data plane serves exactly what
+//! was acknowledged.
+//!
+//! GWCTL_CHAOS is how often each test does its worst (default 12); the more the longer.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod nodes;
+mod wire;
+mod writer;
+
+use gwctl_testkit::{Cluster, Node, NodeOptions, Relay, Request, Upstream, get, post, request, wait_until};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU64, Ordering};
+use writer::{Outcome, Writer};
+
+const GWCTL: &str = env!("CARGO_BIN_EXE_gwctl");
+/// Most memory of its own a node may have after all that, in MiB: it holds a few hundred routes.
+const MEMORY_LIMIT: u64 = 250;
+
+/// How often the worst is done.
+fn times() -> usize {
+    std::env::var("GWCTL_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(12)
+}
+
+/// A control plane, a data plane, and a relay between them.
+struct World {
+    // Dropped in this order: nodes show their logs before the folder goes.
+    cp: Node,
+    dp: Node,
+    relay: Relay,
+    upstream: Upstream,
+    #[expect(dead_code, reason = "its folder holds the nodes")]
+    cluster: Cluster,
+}
+
+impl World {
+    fn start() -> Self {
+        let cluster = Cluster::new(GWCTL);
+        let cp = cluster.start(&cluster.options("cp", "control_plane"));
+        let relay = Relay::start(cluster.cluster_port());
+        let link = format!("127.0.0.1:{}", relay.port);
+        let options: NodeOptions = cluster.options("dp", "data_plane").set("cluster_control_plane", link);
+        let dp = cluster.start(&options);
+        let world = Self { cp, dp, relay, upstream: Upstream::start(), cluster };
+        let service = json!({"name": "echo", "host": "127.0.0.1", "port": world.upstream.port});
+        assert_eq!(post(world.cp.admin(), "/services", &service).status, 201);
+        world.in_sync();
+        world
+    }
+
+    /// The data plane's row, once it is there.
+    fn row(&self) -> (u64, Value) {
+        let fleet = get(self.cp.admin(), "/gwctl/fleet").json();
+        (fleet["version"].as_u64().unwrap(), fleet["items"][0].clone())
+    }
+
+    /// Waits until the data plane has the newest version, by its own account.
+    fn in_sync(&self) {
+        wait_until("the data plane to have the newest version", || {
+            let (version, row) = self.row();
+            row["connected"] == true && row["applied_version"] == version && row["last_error"].is_null()
+        });
+    }
+
+    /// What was acknowledged is served, what was deleted is not, and nothing was broken on the way.
+    fn holds(&self, outcome: &Outcome) {
+        self.in_sync();
+        for (paths, status) in [(&outcome.present, 200), (&outcome.absent, 404)] {
+            for path in paths {
+                assert_eq!(self.status(path), status, "{path}");
+            }
+        }
+        assert!(!outcome.present.is_empty(), "something was written");
+        for node in [&self.cp, &self.dp] {
+            assert!(!node.log().contains("panicked"), "{}", node.log());
+            assert!(memory(node) < MEMORY_LIMIT, "{} MiB", memory(node));
+        }
+        self.versions_follow_each_other();
+    }
+
+    fn status(&self, path: &str) -> u16 {
+        let asked = Request { method: "GET", path, ..Request::default() };
+        request(self.dp.proxy(), &asked).map_or(0, |answer| answer.status)
+    }
+
+    fn versions_follow_each_other(&self) {
+        let history = get(self.cp.admin(), "/gwctl/history?size=1000").json();
+        let versions: Vec<u64> =
+            history["data"].as_array().unwrap().iter().map(|row| row["version"].as_u64().unwrap()).collect();
+        assert!(versions.windows(2).all(|pair| pair[0] == pair[1] + 1), "no version is skipped: {versions:?}");
+    }
+}
+
+/// Memory of its own in MiB.
+fn memory(node: &Node) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", node.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
+/// SplitMix64: the same row of choices for the same seed, which is printed.
+struct Random(u64);
+
+impl Random {
+    fn new(name: &str) -> Self {
+        static OFFSET: AtomicU64 = AtomicU64::new(0);
+        let seed = std::env::var("GWCTL_SEED").ok().and_then(|text| text.parse().ok());
+        let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) + OFFSET.fetch_add(1 << 32, Ordering::Relaxed));
+        eprintln!("{name}: GWCTL_SEED={seed}");
+        Self(seed)
+    }
+
+    fn below(&mut self, end: u32) -> u32 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) % u64::from(end)) as u32
+    }
+}

@@ -1,0 +1,60 @@
+//! The nodes fail.
+
+use super::{Random, World, Writer, times};
+use gwctl_testkit::{Node, wait_until};
+use std::process::Command;
+
+fn signal(node: &Node, name: &str) {
+    assert!(Command::new("kill").args([name, &node.id().to_string()]).status().unwrap().success());
+}
+
+/// Lets the writer do a random number of changes.
+fn some_changes(writer: &Writer, random: &mut Random) {
+    let wanted = writer.acknowledged() + 1 + random.below(25) as usize;
+    wait_until("some changes", || writer.acknowledged() >= wanted);
+}
+
+#[test]
+fn a_data_plane_killed_while_it_applies_has_the_one_or_the_other_and_catches_up() {
+    let mut world = World::start();
+    let mut random = Random::new("data plane");
+    let writer = Writer::start(world.cp.admin());
+    for _ in 0..times() {
+        some_changes(&writer, &mut random);
+        world.dp.kill();
+        world.dp.restart();
+    }
+    world.holds(&writer.stop());
+}
+
+#[test]
+fn a_control_plane_killed_while_it_pushes_has_lost_nothing_it_acknowledged() {
+    let mut world = World::start();
+    let mut random = Random::new("control plane");
+    let writer = Writer::start(world.cp.admin());
+    for _ in 0..times().div_ceil(2) {
+        some_changes(&writer, &mut random);
+        world.cp.kill();
+        world.cp.restart();
+    }
+    world.holds(&writer.stop());
+}
+
+#[test]
+fn a_node_that_is_stopped_and_continued_goes_on_where_it_was() {
+    let world = World::start();
+    let mut random = Random::new("stopped");
+    for number in 0..times().div_ceil(3) {
+        let writer = Writer::start(world.cp.admin());
+        some_changes(&writer, &mut random);
+        if number % 2 == 0 {
+            signal(&world.dp, "-STOP");
+            some_changes(&writer, &mut random);
+            signal(&world.dp, "-CONT");
+        } else {
+            signal(&world.cp, "-STOP");
+            signal(&world.cp, "-CONT");
+        }
+        world.holds(&writer.stop());
+    }
+}
