@@ -1,5 +1,7 @@
 //! Answers the node makes by itself, and its error pages.
 
+mod grpc;
+
 use bytes::Bytes;
 use gwctl_entities::Value;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -63,8 +65,13 @@ impl Exit {
         self
     }
 
-    /// The body as sent. For an error page sets `content-type`; `request` are the client's headers.
+    /// The body as sent. For an error page sets `content-type`; `request` are the client's headers. A client of gRPC is
+    /// told by headers and gets no body.
     pub fn render(&mut self, request: &HeaderMap, request_id: &str) -> Bytes {
+        if grpc::is_spoken(request) && !grpc::is_spoken(&self.headers) {
+            grpc::answer(self);
+            return Bytes::new();
+        }
         let (message, format) = match &self.body {
             ExitBody::Bytes(bytes) => return bytes.clone(),
             ExitBody::Page(message) => (message, PageFormat::accepted(request)),

@@ -186,7 +186,9 @@ async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Answered, 
     let worker = &flight.worker;
     let choice = balancer.map(|balancer| Choice { balancer, key: balancer.key(context, || worker.ids.uuid()) });
     let plan = context.route.as_ref().and_then(|route| flight.snapshot.plans.of(route.service.as_deref()?));
+    let protocol = context.service.as_ref().map(|service| service.protocol.as_str());
     let outgoing = Outgoing {
+        http2: matches!(protocol, Some("grpc" | "grpcs")),
         tls: plan.and_then(|plan| plan.tls.clone()),
         uri: uri(&upstream, context).ok_or(Failure::Malformed("path"))?,
         prefix,

@@ -146,6 +146,7 @@ fn wish(service: &Service) -> Option<TlsWish> {
         verify: service.tls_verify.unwrap_or(false),
         authorities: service.ca_certificates.clone().unwrap_or_default(),
         certificate: service.client_certificate.clone(),
+        http2: service.protocol == "grpcs",
     })
 }
 

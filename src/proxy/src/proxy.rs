@@ -80,7 +80,7 @@ impl Proxy {
         let access_log = options.access_log.clone().map(open_access_log).transpose()?;
         let (stop, stopping) = watch::channel(false);
         let (options, stats) = (Arc::new(options), Arc::new(Stats::default()));
-        let wish = TlsWish { verify: false, authorities: Vec::new(), certificate: None };
+        let wish = TlsWish { verify: false, authorities: Vec::new(), certificate: None, http2: false };
         let tls = TlsSettings::new(&wish, &[], None).map_err(|fault| match fault {
             TlsFault::Authority(error) => ProxyError::BugCertificate(error),
             TlsFault::Refused(error) => ProxyError::BugTls(error),

@@ -124,9 +124,9 @@ async fn starts_as_http2(stream: &TcpStream) -> io::Result<bool> {
     Ok(start[..read] == *PREFACE)
 }
 
-/// Runs the streams of an HTTP/2 connection on this worker's thread.
+/// Runs what an HTTP/2 connection consists of on this worker's thread.
 #[derive(Clone, Copy)]
-struct Here;
+pub(crate) struct Here;
 
 impl<F: Future + 'static> Executor<F> for Here {
     fn execute(&self, stream: F) {

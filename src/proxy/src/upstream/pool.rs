@@ -13,6 +13,8 @@ pub(crate) struct PoolKey {
     pub(crate) address: SocketAddr,
     /// Server name and settings of TLS; None for plain connections.
     pub(crate) tls: Option<Arc<str>>,
+    /// HTTP/2, whose connections are shared.
+    pub(crate) http2: bool,
 }
 
 struct Idle {
@@ -33,10 +35,16 @@ impl Pool {
         Pool { idle: RefCell::default(), size, max_requests, idle_timeout }
     }
 
-    /// An idle connection that still seems open.
+    /// An idle connection that still seems open, or a share of one.
     pub(crate) fn take(&self, key: &PoolKey) -> Option<Connection> {
         let mut pool = self.idle.borrow_mut();
         let idle = pool.get_mut(key)?;
+        if key.http2 {
+            idle.retain(|idle| idle.connection.is_open());
+            let last = idle.last_mut()?;
+            last.since = Instant::now();
+            return last.connection.share();
+        }
         while let Some(Idle { connection, since }) = idle.pop() {
             if since.elapsed() < self.idle_timeout && connection.is_open() {
                 return Some(connection);
@@ -48,13 +56,21 @@ impl Pool {
     /// Takes back a connection whose response has been read to its end.
     pub(crate) fn put(&self, key: PoolKey, connection: Connection) {
         let worn_out = self.max_requests != 0 && connection.requests() >= self.max_requests;
-        if worn_out || !connection.is_open() {
+        if key.http2 || worn_out || !connection.is_open() {
             return;
         }
         let mut pool = self.idle.borrow_mut();
         let idle = pool.entry(key).or_default();
         if idle.len() < self.size {
             idle.push(Idle { connection, since: Instant::now() });
+        }
+    }
+
+    /// Keeps a share of a connection that was just made, so that others use it, too. One is enough for each address: its
+    /// streams wait for each other when the upstream allows no more.
+    pub(crate) fn keep(&self, key: &PoolKey, connection: &Connection) {
+        if let Some(connection) = connection.share().filter(|_| self.size > 0) {
+            self.idle.borrow_mut().insert(key.clone(), vec![Idle { connection, since: Instant::now() }]);
         }
     }
 

@@ -13,8 +13,8 @@ use crate::upstream::tls::TlsSettings;
 use crate::worker::Worker;
 use bytes::Bytes;
 use gwctl_plugins::{Body, BodyError, Context, Scheme, Try, Upstream};
-use http::header::HOST;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http::header::{CONNECTION, HOST};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
 use hyper::body::Incoming;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -93,6 +93,8 @@ pub(crate) struct Outgoing {
     pub(crate) host: Option<HeaderValue>,
     /// Host name that stands for the targets, with the port of each.
     pub(crate) upstream_host: Option<String>,
+    /// HTTP/2, for gRPC.
+    pub(crate) http2: bool,
     /// How the service wants TLS; None: as by default.
     pub(crate) tls: Option<Arc<TlsSettings>>,
 }
@@ -249,14 +251,18 @@ impl Exchange<'_> {
     ) -> Result<Answered, (Failure, bool)> {
         let host = self.host(destination).ok_or((Failure::Malformed("host"), false))?;
         let tls = (self.upstream.scheme == Scheme::Https).then(|| self.tls().pool_name(&host));
-        let key = PoolKey { address, tls };
+        let key = PoolKey { address, tls, http2: self.outgoing.http2 };
         let mut may_reuse = true;
         loop {
             let kept = if may_reuse { self.worker.pool.take(&key) } else { None };
             let reused = kept.is_some();
             let mut connection = match kept {
                 Some(connection) => connection,
-                None => self.connect(address, &host).await.map_err(|failure| (failure, true))?,
+                None => {
+                    let made = self.connect(address, &host).await.map_err(|failure| (failure, true))?;
+                    self.worker.pool.keep(&key, &made);
+                    made
+                }
             };
             let body = self.supply.take().ok_or((Failure::Unreachable, false))?;
             let request = self.request(context, &host, body);
@@ -299,10 +305,15 @@ impl Exchange<'_> {
         };
         let limit = self.upstream.connect_timeout;
         let stream = Connection::tcp(address, limit).await.map_err(failed)?;
+        let http2 = self.outgoing.http2;
         match self.upstream.scheme {
+            Scheme::Http if http2 => Connection::start_http2(stream).await.map_err(failed),
             Scheme::Http => Connection::start(stream).await.map_err(failed),
             Scheme::Https => {
                 let stream = self.tls().connect(stream, host, address, limit).await.map_err(failed)?;
+                if http2 {
+                    return Connection::start_http2(stream).await.map_err(failed);
+                }
                 Connection::start(stream).await.map_err(failed)
             }
         }
@@ -314,7 +325,17 @@ impl Exchange<'_> {
         *request.uri_mut() = self.outgoing.uri.clone();
         let made = || outgoing_headers(context, &self.worker.options, self.outgoing.prefix.as_deref());
         let mut headers = self.headers.take().unwrap_or_else(made);
-        headers.insert(HOST, host.clone());
+        if self.outgoing.http2 {
+            // Its head has no header that concerns the connection, and the host stands in the target.
+            headers.remove(CONNECTION);
+            headers.remove(HOST);
+            *request.version_mut() = Version::HTTP_2;
+            if let Some(uri) = absolute(&self.outgoing.uri, self.upstream.scheme, host) {
+                *request.uri_mut() = uri;
+            }
+        } else {
+            headers.insert(HOST, host.clone());
+        }
         *request.headers_mut() = headers;
         request
     }
@@ -360,6 +381,11 @@ impl Exchange<'_> {
             self.upstream.write_timeout
         }
     }
+}
+
+fn absolute(target: &Uri, scheme: Scheme, host: &HeaderValue) -> Option<Uri> {
+    let path = target.path_and_query().map_or("/", |path| path.as_str());
+    Uri::builder().scheme(scheme.as_str()).authority(host.as_bytes()).path_and_query(path).build().ok()
 }
 
 enum Broken {

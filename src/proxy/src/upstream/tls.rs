@@ -41,6 +41,8 @@ pub(crate) struct TlsWish {
     pub(crate) authorities: Vec<Arc<str>>,
     /// Certificate to present.
     pub(crate) certificate: Option<Arc<str>>,
+    /// Offer HTTP/2 by ALPN.
+    pub(crate) http2: bool,
 }
 
 impl TlsSettings {
@@ -56,7 +58,11 @@ impl TlsSettings {
         let name =
             format!("{}:{}:{}", wish.verify, wish.authorities.join(","), wish.certificate.as_deref().unwrap_or(""));
         let roots = if wish.verify { Some(roots(pem)?) } else { None };
-        Ok(TlsSettings { name: name.into(), config: Arc::new(config(roots, own)?) })
+        let mut config = config(roots, own)?;
+        if wish.http2 {
+            config.alpn_protocols = vec![b"h2".to_vec()];
+        }
+        Ok(TlsSettings { name: name.into(), config: Arc::new(config) })
     }
 
     /// For probes: `trusted` are authorities besides those of the system, which count with `system`; None: any

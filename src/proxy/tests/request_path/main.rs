@@ -5,6 +5,7 @@ mod balancing;
 mod failures;
 mod forwarding;
 mod framing;
+mod grpc;
 mod lifecycle;
 mod plugins;
 mod probing;

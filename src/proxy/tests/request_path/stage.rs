@@ -44,8 +44,9 @@ impl Stage {
         let snapshot = Snapshot::build(&tables(config), &snapshot_options, None).unwrap();
         let handle = SnapshotHandle::new(snapshot);
         let listener = Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: false };
+        let listeners = if options.listeners.is_empty() { vec![listener] } else { options.listeners };
         let workers = if options.workers == ProxyOptions::default().workers { 1 } else { options.workers };
-        let options = ProxyOptions { listeners: vec![listener], workers, ..options };
+        let options = ProxyOptions { listeners, workers, ..options };
         let proxy = Proxy::start(options, handle.clone()).unwrap();
         let address = proxy.addresses()[0];
         Stage { proxy: Some(proxy), handle, address, options: snapshot_options }
