@@ -86,7 +86,7 @@ impl After {
         let mut after = After::default();
         for paragraph in text.split("\n\n").map(str::trim_end).filter(|paragraph| !paragraph.is_empty()) {
             if let Some(examples) = paragraph.strip_prefix("Examples:\n") {
-                after.examples.extend(examples.lines().map(|line| line.trim_start().to_owned()));
+                after.examples.extend(examples.lines().map(|line| line.strip_prefix("  ").unwrap_or(line).to_owned()));
             } else if let Some(codes) = paragraph.strip_prefix("Exit codes: ") {
                 let codes = codes.replace('\n', " ");
                 after.codes.extend(codes.trim_end_matches('.').split(", ").map(str::to_owned));

@@ -97,13 +97,37 @@ fn with_others(admin: u16, meddle: impl Fn(u16) + Send + Sync + 'static) -> Stri
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let meddle = Arc::clone(&meddle);
-            thread::spawn(move || pass_on(client, admin, &*meddle));
+            thread::spawn(move || {
+                pass_on(client, admin, &|piece| {
+                    if piece.windows(19).any(|window| window == b"POST /gwctl/changes") {
+                        meddle(admin);
+                    }
+                })
+            });
         }
     });
     address
 }
 
-fn pass_on(mut client: TcpStream, admin: u16, meddle: &dyn Fn(u16)) {
+/// An Admin API without the endpoint for many changes, as a plain Kong is.
+pub(crate) fn without_batches(admin: u16) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            thread::spawn(move || {
+                pass_on(client, admin, &|piece| {
+                    if let Some(at) = piece.windows(14).position(|window| window == b"/gwctl/changes") {
+                        piece[at..at + 14].copy_from_slice(b"/kong/no-batch");
+                    }
+                })
+            });
+        }
+    });
+    address
+}
+
+fn pass_on(mut client: TcpStream, admin: u16, look: &dyn Fn(&mut [u8])) {
     let mut server = TcpStream::connect(("127.0.0.1", admin)).unwrap();
     let (mut back, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
     thread::spawn(move || {
@@ -112,9 +136,7 @@ fn pass_on(mut client: TcpStream, admin: u16, meddle: &dyn Fn(u16)) {
     });
     let mut piece = [0; 65536];
     while let Ok(read @ 1..) = client.read(&mut piece) {
-        if piece[..read].windows(19).any(|window| window == b"POST /gwctl/changes") {
-            meddle(admin);
-        }
+        look(&mut piece[..read]);
         if server.write_all(&piece[..read]).is_err() {
             break;
         }

@@ -1,7 +1,7 @@
 //! The commands against a control plane.
 
 use super::{Ran, command, gwctl, path};
-use gwctl_testkit::{Cluster, Node, wait_for};
+use gwctl_testkit::{Cluster, Node, get, wait_for};
 use std::fs;
 use tempfile::TempDir;
 
@@ -88,6 +88,46 @@ fn a_dump_applies_without_a_difference_here_and_elsewhere() {
     assert_eq!(other.run(&["dump"]).out, live.run(&["dump"]).out);
     let online = other.run(&["validate", "--online", "-f", &file]);
     assert_eq!((online.code, online.out.as_str()), (0, "valid: 7 entities\n"), "{}", online.err);
+}
+
+#[test]
+fn a_dump_with_passwords_applies_elsewhere_and_they_still_let_in() {
+    let (live, other) = (Live::start(), Live::start());
+    let text = "_format_version: \"3.0\"\nconsumers: [{username: bob, basicauth_credentials: [{username: bob, password: open-sesame}]}]\n";
+    assert_eq!(live.run(&["apply", "-f", &live.file("kong.yaml", text)]).code, 0);
+    let hash = |live: &Live| get(live.cp.admin(), "/consumers/bob/basic-auth/bob").json()["password"].clone();
+    for form in [&[][..], &["--no-ids"], &["--defaults", "-o", "json"]] {
+        let dumped = live.run(&[&["dump"], form].concat());
+        assert!(dumped.out.contains("_transform") && dumped.err.contains("hashes"), "{}{}", dumped.out, dumped.err);
+        let file = live.file("dump.yaml", &dumped.out);
+        let applied = other.run(&["apply", "-f", &file]);
+        assert_eq!(applied.code, 0, "{}", applied.err);
+        assert_eq!(hash(&other), hash(&live), "{form:?}");
+        assert_eq!(other.run(&["diff", "--prune", "-f", &file]).code, 0);
+        // A change of something else sends the password again.
+        let retagged = other.run(&["apply", "-f", &file, "--select-tag", "team-a"]);
+        assert!(retagged.code == 0 && retagged.err.contains("applied 2 changes"), "{}", retagged.err);
+        assert_eq!(hash(&other), hash(&live), "{form:?}");
+        let none = live.file("none.yaml", "_format_version: \"3.0\"");
+        assert_eq!(other.run(&["apply", "--prune", "--yes", "-f", &none]).code, 0);
+    }
+}
+
+#[test]
+fn a_server_that_would_hash_a_hash_again_is_not_sent_it() {
+    let live = Live::start();
+    let hash = "a".repeat(40);
+    let text = format!(
+        "_format_version: \"3.0\"\n_transform: false\nconsumers: [{{username: bob, basicauth_credentials: [{{username: bob, password: {hash}}}]}}]\n"
+    );
+    let file = live.file("kong.yaml", &text);
+    let address = super::history::without_batches(live.cp.admin());
+    let ran = gwctl(&["apply", "-f", &file, "--addr", &address]);
+    assert!(ran.code == 1 && ran.err.contains("would hash them again; nothing was sent"), "{}", ran.err);
+    assert!(!ran.err.contains(&hash) && !ran.out.contains(&hash));
+    assert_eq!(get(live.cp.admin(), "/consumers").json()["data"], serde_json::json!([]));
+    let plain = live.file("plain.yaml", &text.replace("_transform: false\n", "").replace(&hash, "p"));
+    assert_eq!(gwctl(&["apply", "-f", &plain, "--addr", &address]).code, 0);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use gwctl_admin_client::{ChangeOperation, Client, ClientError};
 use gwctl_declarative::{Operation, Plan};
 use gwctl_entities::Value;
-use gwctl_tui::format::plain;
+use gwctl_tui::format::{plain, plain_lines};
 
 /// Single requests on the way at the same time.
 const AT_ONCE: usize = 8;
@@ -41,7 +41,24 @@ fn operation(operation: &Operation, now_millis: u64) -> ChangeOperation {
         entity: operation.entity.clone(),
         id: operation.id.clone(),
         body,
+        transform: operation.stored.then_some(false),
     }
+}
+
+/// A plain Kong hashes every password it is sent: stored hashes would become others, and nobody could log in.
+fn refuse_hashes(client: &Client, plan: &Plan) -> Result<(), Failure> {
+    let hashed: Vec<&str> = plan.operations.iter().filter(|one| one.stored).map(|one| one.name.as_str()).collect();
+    if hashed.is_empty() {
+        return Ok(());
+    }
+    let few = hashed.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
+    let more = if hashed.len() > LISTED { ", ..." } else { "" };
+    let text = format!(
+        "the file holds hashes of passwords and the Kong at {} would hash them again; nothing was sent\n  \
+         basicauth_credentials {few}{more}",
+        client.address()
+    );
+    Err(Failure::new(plain_lines(&text)).hint("write the passwords themselves, or leave these credentials out"))
 }
 
 /// Why a batch was not carried out.
@@ -86,6 +103,7 @@ fn mistake(plan: &Plan, entry: &Value) -> Vec<String> {
 ///
 /// Those of one kind on one entity do not depend on each other: a few of them are on the way at once.
 async fn singly(client: &Client, plan: &Plan, now_millis: u64) -> Result<(), Failure> {
+    refuse_hashes(client, plan)?;
     let mut line = Progress::new();
     let total = plan.operations.len();
     let mut done = 0;

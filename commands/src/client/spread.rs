@@ -229,6 +229,7 @@ mod tests {
             path: String::new(),
             post_path: None,
             body_for_put: None,
+            stored: false,
         };
         let operations = vec![plugin("cors", true), plugin("acl", true), plugin("jwt", false)];
         let plan = Plan { operations, ..Plan::default() };

@@ -7,6 +7,7 @@ use crate::answer::{Answer, Content, bare};
 use crate::context::Context;
 use crate::lookup::{self, Key};
 use crate::request::Body;
+use crate::write::Values;
 use crate::{list, write};
 use gwctl_entities::{EntityError, EntitySchema, Record, Value, Write};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -45,6 +46,7 @@ struct Operation {
     id: Option<String>,
     key: Option<String>,
     body: Record,
+    values: Values,
 }
 
 /// `POST /gwctl/changes`.
@@ -181,7 +183,7 @@ impl<'a, 'c> Batch<'a, 'c> {
             _ => None,
         };
         let need = || bare(400, format!("needs `id` or `key` of the {entity} record"));
-        let mut body = operation.body;
+        let (mut body, values) = (operation.body, operation.values);
         let (action, record) = match (operation.action, stored, key) {
             (Action::Create, _, key) => {
                 match key {
@@ -189,14 +191,16 @@ impl<'a, 'c> Batch<'a, 'c> {
                     Some(Key::Named { field, value }) => body.insert(field, Value::from(value)),
                     None => None,
                 };
-                ("created", write::create(context, self.write, schema, body)?)
+                ("created", write::create(context, self.write, schema, body, values)?)
             }
             (_, _, None) => return Err(need()),
             (Action::Upsert, stored, Some(key)) => {
                 let action = if stored.is_some() { "updated" } else { "created" };
-                (action, write::put(context, self.write, schema, &key, stored.as_ref(), body)?)
+                (action, write::put(context, self.write, schema, &key, stored.as_ref(), body, values)?)
             }
-            (Action::Update, Some(stored), _) => ("updated", write::patch(context, self.write, schema, &stored, body)?),
+            (Action::Update, Some(stored), _) => {
+                ("updated", write::patch(context, self.write, schema, &stored, body, values)?)
+            }
             (Action::Update, None, Some(key)) => return Err(key.not_found()),
             (Action::Delete, Some(stored), _) => {
                 write::delete(self.write, schema, &stored)?;
@@ -313,9 +317,17 @@ impl Operation {
                 Record::new()
             }
         };
+        let values = match members.remove("transform") {
+            None | Some(Value::Null | Value::Bool(true)) => Values::Written,
+            Some(Value::Bool(false)) => Values::Stored,
+            Some(_) => {
+                mistakes.push("transform: expected true or false".to_owned());
+                Values::Written
+            }
+        };
         mistakes.extend(members.keys().map(|name| format!("{name}: unknown member")));
         match (action, entity) {
-            (Some(action), Some(entity)) if mistakes.is_empty() => Ok(Self { action, entity, id, key, body }),
+            (Some(action), Some(entity)) if mistakes.is_empty() => Ok(Self { action, entity, id, key, body, values }),
             _ => Err(mistakes),
         }
     }

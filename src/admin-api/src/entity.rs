@@ -4,6 +4,7 @@ use crate::answer::{Answer, bare, not_found, unexpected};
 use crate::context::Context;
 use crate::lookup::{self, Key, reference};
 use crate::place::Place;
+use crate::write::Values;
 use crate::{list, write};
 use gwctl_entities::{EntityError, EntitySchema, Map, Record, Value, Write};
 use http::Method;
@@ -39,7 +40,7 @@ pub(crate) fn post(context: &Context<'_>, entity: &str, below: Option<Below<'_>>
         if let (Some(below), Some(parent)) = (below, parent) {
             input.insert(below.field.to_owned(), reference(lookup::id_of(&parent)));
         }
-        let record = write::create(context, write, schema, input)?;
+        let record = write::create(context, write, schema, input, Values::Written)?;
         list::shown(context, write.as_read(), entity, &record)
     })?;
     Ok(Answer::json(201, Value::Object(record)))
@@ -80,7 +81,7 @@ fn put_item(context: &Context<'_>, schema: &EntitySchema, segment: &str) -> Resu
             other => other?,
         };
         let stored = lookup::find(write.as_read(), entity, &key)?;
-        let record = write::put(context, write, schema, &key, stored.as_ref(), input)?;
+        let record = write::put(context, write, schema, &key, stored.as_ref(), input, Values::Written)?;
         list::shown(context, write.as_read(), entity, &record)
     })?;
     Ok(Answer::ok(Value::Object(record)))
@@ -111,7 +112,7 @@ fn patch_item(context: &Context<'_>, schema: &EntitySchema, segment: &str) -> Re
             let nameless = entity == "plugins" && !input.contains_key("name");
             return Err(if nameless { not_found() } else { key.not_found() });
         };
-        let record = write::patch(context, write, schema, &stored, input)?;
+        let record = write::patch(context, write, schema, &stored, input, Values::Written)?;
         list::shown(context, write.as_read(), entity, &record)
     })?;
     Ok(Answer::ok(Value::Object(record)))
@@ -202,7 +203,7 @@ fn put_nested(
         let mut input = context.input(schema, None);
         input.insert(below.field.to_owned(), reference(parent_id));
         let stored = found.map(|(row, _)| row);
-        let record = write::put(context, write, schema, &key, stored.as_ref(), input)?;
+        let record = write::put(context, write, schema, &key, stored.as_ref(), input, Values::Written)?;
         list::shown(context, write.as_read(), entity, &record)
     })?;
     Ok(Answer::ok(Value::Object(record)))
@@ -221,7 +222,7 @@ fn patch_nested(
         let mut input = context.input(schema, Some(&stored));
         let parent = stored.get(below.field).cloned().unwrap_or(Value::Null);
         input.entry(below.field.to_owned()).or_insert(parent);
-        let record = write::patch(context, write, schema, &stored, input)?;
+        let record = write::patch(context, write, schema, &stored, input, Values::Written)?;
         list::shown(context, write.as_read(), entity, &record)
     })?;
     Ok(Answer::ok(Value::Object(record)))
@@ -282,16 +283,16 @@ pub(crate) fn parent(context: &Context<'_>, entity: &str, segment: &str, field: 
             (&Method::DELETE | &Method::PATCH, None) => return Err(not_found()),
             (&Method::PATCH, Some(stored)) => {
                 let input = context.input(parent_schema, Some(&stored));
-                write::patch(context, write, parent_schema, &stored, input)?
+                write::patch(context, write, parent_schema, &stored, input, Values::Written)?
             }
             (_, stored) => {
                 let id = parent_id.clone().unwrap_or_else(|| context.backend.new_uuid());
                 let input = context.input(parent_schema, None);
                 let key = Key::Id(id.clone());
-                let record = write::put(context, write, parent_schema, &key, stored.as_ref(), input)?;
+                let record = write::put(context, write, parent_schema, &key, stored.as_ref(), input, Values::Written)?;
                 if parent_id.is_none() {
                     let link = Map::from_iter([(field.to_owned(), reference(&id))]);
-                    write::patch(context, write, schema, &child, link)?;
+                    write::patch(context, write, schema, &child, link, Values::Written)?;
                 }
                 record
             }

@@ -15,14 +15,43 @@ fn tidy_ttl(schema: &EntitySchema, input: &mut Record) -> Result<(), EntityError
     Ok(())
 }
 
+/// Whether values are given as people write them, or as they are stored (`_transform: false` of declarative files).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Values {
+    Written,
+    Stored,
+}
+
+/// Field that is stored as a hash of what was written. Secrets of OAuth 2.0 clients tell by their form what they are.
+const HASHED: (&str, &str) = ("basicauth_credentials", "password");
+
+/// Digits of such a hash.
+const HASH_DIGITS: usize = 40;
+
+/// The stored form of a hashed field, to be put back once everything else is settled.
+fn stored_hash(schema: &EntitySchema, input: &Record, values: Values) -> Result<Option<Value>, EntityError> {
+    let (entity, field) = HASHED;
+    if values == Values::Written || schema.name != entity {
+        return Ok(None);
+    }
+    let Some(Value::String(hash)) = input.get(field) else { return Ok(None) };
+    let digit = |letter: u8| letter.is_ascii_digit() || (b'a'..=b'f').contains(&letter);
+    if hash.len() == HASH_DIGITS && hash.bytes().all(digit) {
+        return Ok(Some(Value::from(hash.as_str())));
+    }
+    let text = format!("expected the stored hash, {HASH_DIGITS} hexadecimal digits, as transform is false");
+    Err(EntityError::SchemaViolation { fields: Record::from_iter([(field.to_owned(), Value::from(text))]) })
+}
+
 /// Adds a new record.
 pub(crate) fn create(
     context: &Context<'_>,
     write: &mut dyn Write,
     schema: &EntitySchema,
     input: Record,
+    values: Values,
 ) -> Result<Record, EntityError> {
-    store_whole(context, write, schema, input, None)
+    store_whole(context, write, schema, input, None, values)
 }
 
 /// Creates the record a key names or replaces it whole.
@@ -33,6 +62,7 @@ pub(crate) fn put(
     key: &Key,
     stored: Option<&Record>,
     mut input: Record,
+    values: Values,
 ) -> Result<Record, EntityError> {
     input.remove("id");
     if let Some(stored) = stored {
@@ -42,7 +72,7 @@ pub(crate) fn put(
         Key::Id(id) => input.insert("id".to_owned(), Value::from(id.as_str())),
         Key::Named { field, value } => input.insert(field.clone(), Value::from(value.as_str())),
     };
-    store_whole(context, write, schema, input, stored)
+    store_whole(context, write, schema, input, stored, values)
 }
 
 fn store_whole(
@@ -51,15 +81,18 @@ fn store_whole(
     schema: &EntitySchema,
     mut input: Record,
     stored: Option<&Record>,
+    values: Values,
 ) -> Result<Record, EntityError> {
     let entity = schema.name.as_str();
+    let hash = stored_hash(schema, &input, values)?;
     tidy_ttl(schema, &mut input)?;
     let names = match entity {
         "certificates" => certificate::take_names(context, write.as_read(), &mut input, stored.map(lookup::id_of))?,
         _ => None,
     };
     let mut filler = if entity == "targets" { context.target_filler() } else { context.filler() };
-    let record = context.registry.process_insert(entity, input, &mut filler, write.as_read())?;
+    let mut record = context.registry.process_insert(entity, input, &mut filler, write.as_read())?;
+    record.extend(hash.map(|hash| (HASHED.1.to_owned(), hash)));
     let id = lookup::id_of(&record).to_owned();
     match stored {
         Some(_) => write.replace(entity, record.clone())?,
@@ -78,17 +111,20 @@ pub(crate) fn patch(
     schema: &EntitySchema,
     stored: &Record,
     mut input: Record,
+    values: Values,
 ) -> Result<Record, EntityError> {
     let entity = schema.name.as_str();
     let id = lookup::id_of(stored).to_owned();
     input.remove("id");
+    let hash = stored_hash(schema, &input, values)?;
     tidy_ttl(schema, &mut input)?;
     let names = match entity {
         "certificates" => certificate::take_names(context, write.as_read(), &mut input, Some(&id))?,
         _ => None,
     };
     let mut filler = context.filler();
-    let record = context.registry.process_update(entity, stored, input, &mut filler, write.as_read())?;
+    let mut record = context.registry.process_update(entity, stored, input, &mut filler, write.as_read())?;
+    record.extend(hash.map(|hash| (HASHED.1.to_owned(), hash)));
     write.replace(entity, record.clone())?;
     if let Some(names) = names {
         certificate::set_names(context, write, &id, &names)?;

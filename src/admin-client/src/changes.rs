@@ -22,6 +22,9 @@ pub struct ChangeOperation {
     /// The record; none for a delete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Record>,
+    /// Some(false): passwords in the body are hashes already and are stored as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transform: Option<bool>,
 }
 
 /// What a batch did.

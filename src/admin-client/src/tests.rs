@@ -64,7 +64,8 @@ async fn a_login_in_the_address_is_refused_without_being_repeated() {
 
 #[tokio::test]
 async fn a_batch_is_one_request_and_none_where_the_endpoint_is_missing() {
-    let delete = ChangeOperation { action: "delete", entity: "services".into(), id: "i".into(), body: None };
+    let delete =
+        ChangeOperation { action: "delete", entity: "services".into(), id: "i".into(), body: None, transform: None };
     let answers = &[("/gwctl/changes?results=none", 200, r#"{"version":8}"#), ("/", 200, "{}")];
     let client = server(answers).await;
     assert_eq!(client.version_read(), None);

@@ -79,11 +79,15 @@ pub fn dump(registry: &Registry, tables: &[Table], options: &DumpOptions, fill: 
         if options.dialect == Dialect::Kong {
             written.document.insert("_transform".to_owned(), Value::Bool(false));
         }
-        written.warnings.push(
-            "passwords are stored as salted hashes and written so: where they do not exist yet, an Admin API hashes \
-             them again; write the passwords themselves to create them elsewhere"
+        written.warnings.push(match options.dialect {
+            Dialect::Kong => "passwords are stored as hashes and written so (`_transform: false`): `gwctl apply` \
+                              creates them as they are on a control plane of gwctl; a plain Kong would hash them \
+                              again, so it is not sent them"
                 .to_owned(),
-        );
+            Dialect::Deck => "passwords are stored as hashes and written so: decK cannot say that, where they do not \
+                              exist yet they are hashed again; write the passwords themselves, or use --format kong"
+                .to_owned(),
+        });
     }
     written
 }

@@ -82,6 +82,9 @@ pub struct Operation {
     /// Body of the `PUT` (or `POST`): values as written in the file, `created_at` of the stored record, `ttl` absolute
     /// (see [`Operation::body`]).
     pub body_for_put: Option<Record>,
+    /// The password in the body is the stored hash of one: a server that hashes what it is sent must not get it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stored: bool,
 }
 
 impl Operation {

@@ -56,6 +56,15 @@ impl Shape<'_> {
             }
         }
         if self.without_ids {
+            // A hash of a password is made with the id of its consumer and is worth nothing with another.
+            let salted = |node: &Node| {
+                facts.kinds[node.kind].name() == "basicauth_credentials" && node.record.contains_key("password")
+            };
+            for (_, links) in nodes.iter().zip(&links).filter(|(node, _)| salted(node)) {
+                if let Some(Link::Here(consumer)) = links.get("consumer") {
+                    wanted.insert(*consumer);
+                }
+            }
             for (index, record) in flat.iter_mut().enumerate() {
                 if !wanted.contains(&index) && facts.kinds[nodes[index].kind].may_lose_id(record) {
                     record.remove("id");

@@ -117,6 +117,29 @@ fn a_dry_run_works_on_every_write_of_an_entity() {
 }
 
 #[test]
+fn a_stored_hash_is_kept_as_it_is_when_the_operation_says_so() {
+    let client = control_plane();
+    client.expect(201, "POST", "/consumers", json!({"username": "u"}));
+    client.expect(201, "POST", "/consumers/u/basic-auth", json!({"username": "first", "password": "p"}));
+    let hash = client.get("/consumers/u/basic-auth/first").1["password"].clone();
+    let send = |status: u16, password: &Value, transform: Value| {
+        let body = json!({"username": "second", "password": password, "consumer": {"username": "u"}});
+        let operation = json!({
+            "action": "upsert", "entity": "basic-auths", "id": SERVICE, "body": body, "transform": transform,
+        });
+        client.expect(status, "POST", "/gwctl/changes", json!({ "operations": [operation] }))
+    };
+    send(200, &hash, json!(false));
+    assert_eq!(client.get("/consumers/u/basic-auth/second").1["password"], hash);
+    send(200, &hash, json!(null));
+    assert_ne!(client.get("/consumers/u/basic-auth/second").1["password"], hash, "hashed again");
+    for (password, transform) in [(json!("p"), json!(false)), (hash, json!("no"))] {
+        let refused = send(400, &password, transform);
+        assert_eq!(refused["refused"], 1, "{refused}");
+    }
+}
+
+#[test]
 fn a_batch_meant_for_another_version_is_refused_as_a_whole() {
     let mut client = control_plane();
     client.if_version = Some(version(&client) + 5);

@@ -188,6 +188,7 @@ pub(super) fn schemas() -> Map<String, Value> {
             "id": uuid,
             "key": {"type": "string", "description": "Name, username ... in place of the id"},
             "body": {"type": "object"},
+            "transform": {"type": "boolean", "description": "false: passwords are hashes already, as _transform says"},
         },
     });
     let error = json!({

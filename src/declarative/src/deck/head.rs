@@ -140,6 +140,12 @@ fn take_info(info: Record, head: &mut Head, wrong: &mut dyn FnMut(&[&str], Strin
                 }
             }
             ("defaults", Value::Object(defaults)) => take_defaults(defaults, head, wrong),
+            ("skip_hash_for_basic_auth", Value::Bool(true)) => wrong(
+                &["_info", &member],
+                "its passwords are hashes, which decK can send to Konnect only: write `_transform: false` at the top \
+                 of the file in its place"
+                    .into(),
+            ),
             ("consumer_group_policy_overrides" | "skip_hash_for_basic_auth" | "include_plugin_definitions", _) => {
                 head.idle.push(format!("_info.{member}"));
             }

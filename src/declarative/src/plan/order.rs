@@ -170,21 +170,28 @@ impl Differ<'_> {
             let name = label(before, id);
             warnings.push(format!("{} {name}: stored without the tags {tags}; this plan takes it over", schema.name));
         }
-        if !self.target.transform && after.get("password").is_some_and(Value::is_string) {
-            let name = label(after, id);
-            warnings.push(format!(
-                "{} {name}: the file holds the stored hash of the password (_transform: false); \
-                 sent to an Admin API it is hashed again",
-                schema.name
-            ));
-        }
         let action = if before.is_some() { Action::Update } else { Action::Create };
         let mut operation = self.operation(action, schema, id, after);
         operation.body_for_put = Some(self.body(schema, &operation.id, before, after));
         operation.before = before.cloned();
         operation.after = Some(after.clone());
         operation.changes = changes;
+        operation.stored = self.holds_stored_password(&operation);
+        if !operation.stored && before.is_none() && password_of(&operation).is_some_and(is_digest) {
+            warnings.push(format!(
+                "{} {}: the password looks like a stored hash and is hashed again; if it is one, write \
+                 `_transform: false` at the top of the file",
+                schema.name, operation.name
+            ));
+        }
         Some(operation)
+    }
+
+    /// Whether the file gives the password of a credential as it is stored: it says so, or the stored one is the same.
+    fn holds_stored_password(&self, operation: &Operation) -> bool {
+        let Some(password) = password_of(operation) else { return false };
+        let before = operation.before.as_ref().and_then(|before| before.get("password")?.as_str());
+        !self.target.transform || before == Some(password)
     }
 
     fn delete(&self, schema: &EntitySchema, id: &str, before: &Record) -> Operation {
@@ -206,6 +213,7 @@ impl Differ<'_> {
             path,
             post_path: post_path.filter(|_| action != Action::Delete),
             body_for_put: None,
+            stored: false,
             id: id.to_owned(),
         }
     }
@@ -305,6 +313,17 @@ pub(crate) fn label(record: &Record, id: &str) -> String {
 
 fn known_as<'a>(record: &'a Record, id: &'a str) -> &'a str {
     LABELS.iter().find_map(|field| record.get(*field)?.as_str()).unwrap_or(id)
+}
+
+/// The password of a basic-auth credential as it is to be sent.
+fn password_of(operation: &Operation) -> Option<&str> {
+    let body = operation.body_for_put.as_ref().filter(|_| operation.entity == "basicauth_credentials")?;
+    body.get("password")?.as_str()
+}
+
+/// Whether a text has the form in which passwords are stored: SHA-1 in hexadecimal digits.
+fn is_digest(text: &str) -> bool {
+    text.len() == 40 && text.bytes().all(|letter| letter.is_ascii_digit() || (b'a'..=b'f').contains(&letter))
 }
 
 /// A hash that is another one each time it is made (`hash_secret` of OAuth 2.0 clients).

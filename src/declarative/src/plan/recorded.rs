@@ -72,6 +72,7 @@ fn operation(registry: &Registry, change: &Recorded, names: &BTreeMap<String, St
         path: String::new(),
         post_path: None,
         body_for_put: None,
+        stored: false,
     })
 }
 

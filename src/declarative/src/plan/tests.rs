@@ -115,6 +115,29 @@ fn secrets_are_never_shown() {
 }
 
 #[test]
+fn a_password_that_is_stored_already_is_marked_so() {
+    let hash = |tables: &[Table]| {
+        let rows = &tables.iter().find(|table| table.entity == "basicauth_credentials").unwrap().records;
+        rows[0]["password"].as_str().unwrap().to_owned()
+    };
+    let hash = hash(&stored(registry(), STORED));
+    let dumped = STORED.replace("password: p", &format!("password: {hash}, tags: [new]"));
+    // The same hash is meant to stay, whether the file says so or not.
+    for head in ["", "_transform: false\n"] {
+        let plan = planned(STORED, &format!("{head}{dumped}"), &pruning());
+        assert_eq!(steps(&plan), [(Action::Update, "basicauth_credentials", "b")]);
+        assert!(plan.operations[0].stored && plan.operations[0].body(0).unwrap()["password"] == hash);
+    }
+    assert!(!planned(STORED, &STORED.replace("password: p", "password: q"), &pruning()).operations[0].stored);
+    // Elsewhere only the file can tell.
+    let credential = |plan: &Plan| plan.operations.iter().find(|step| step.name == "b").unwrap().stored;
+    assert!(credential(&planned("services: []\n", &format!("_transform: false\n{dumped}"), &pruning())));
+    let unmarked = planned("services: []\n", &dumped, &pruning());
+    assert!(!credential(&unmarked) && unmarked.warnings[0].contains("`_transform: false`"), "{:?}", unmarked.warnings);
+    assert!(!unmarked.warnings[0].contains(&hash));
+}
+
+#[test]
 fn targets_are_matched_after_normalisation_and_posted_when_new() {
     let plan = planned(STORED, &STORED.replace("weight: 5", "weight: 7"), &pruning());
     assert_eq!(steps(&plan), [(Action::Update, "targets", "10.0.0.1:8000")]);
