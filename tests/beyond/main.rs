@@ -4,6 +4,7 @@
 
 mod rollback;
 mod tokens;
+mod writers;
 
 use gwctl_testkit::{Answer, Cluster, Node, Request, delete, get, patch, post, request, wait_until};
 use serde_json::{Value, json};
