@@ -14,15 +14,15 @@ const SERVICES: usize = 12;
 /// A file in which some of the same services have routes, consumers and keys; which ones is the writer's own choice.
 fn file(folder: &Path, writer: usize, round: usize) -> String {
     let mut text = String::from("_format_version: '3.0'\nservices:\n");
-    for number in (0..SERVICES).filter(|number| (number + round + writer) % 3 > 0) {
-        let _ = write!(
+    for number in (0..SERVICES).filter(|number| !(number + round + writer).is_multiple_of(3)) {
+        let _ = writeln!(
             text,
-            "- {{name: s{number}, host: w{writer}.test, routes: [{{name: r{number}, paths: [/p{number}]}}]}}\n"
+            "- {{name: s{number}, host: w{writer}.test, routes: [{{name: r{number}, paths: [/p{number}]}}]}}"
         );
     }
     text += "consumers:\n";
-    for number in (0..SERVICES).filter(|number| (number + round * 2 + writer) % 4 > 0) {
-        let _ = write!(text, "- {{username: u{number}, keyauth_credentials: [{{key: k{number}}}]}}\n");
+    for number in (0..SERVICES).filter(|number| !(number + round * 2 + writer).is_multiple_of(4)) {
+        let _ = writeln!(text, "- {{username: u{number}, keyauth_credentials: [{{key: k{number}}}]}}");
     }
     let path = folder.join(format!("{writer}-{round}.yaml"));
     std::fs::write(&path, text).unwrap();
