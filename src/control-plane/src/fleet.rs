@@ -449,7 +449,7 @@ mod tests {
     }
 
     fn pulled(table: &FleetTable, version: u64) {
-        table.pulled("a", &Held { version, hash: Dialect::Integers.hash(version) });
+        table.pulled("a", &Held { version, hash: Dialect::Integers.hash(version), dialect: Dialect::Integers });
     }
 
     fn hello(version: &str, capabilities: &[&str]) -> Hello {
@@ -511,7 +511,7 @@ mod tests {
         let identity = Identity { protocol: Protocol::V2, version: "3.10.0".to_owned(), ..identity("a") };
         table.connected(&Identity { certificate_expires_at: Some(9), ..identity });
         table.said_hello(&hello("3.10.0", &["kong.sync.v2"]));
-        table.pulled("a", &Held { version: 42, hash: Dialect::Texts.hash(42) });
+        table.pulled("a", &Held { version: 42, hash: Dialect::Texts.hash(42), dialect: Dialect::Texts });
         let row = &table.rows()[0];
         assert_eq!(
             (row.config_hash.as_str(), row.certificate_expires_at),

@@ -149,7 +149,9 @@ impl Maker {
             Ok(Ok(payload)) => Arc::new(payload),
             Ok(Err(error)) => {
                 tracing::error!(%error, "cannot make the configuration for data planes; they keep the one they have");
-                return None;
+                // What is too large stays too large until it is changed.
+                let too_large = matches!(error, MakeError::Encode(EncodeError::ConfigTooLarge { .. }));
+                return too_large.then_some(self.longest_cooldown.max(SHORTEST_COOLDOWN));
             }
             Err(error) => {
                 tracing::error!(%error, "cannot make the configuration for data planes; they keep the one they have");
@@ -206,4 +208,40 @@ enum MakeError {
     Store(#[from] EntityError),
     #[error(transparent)]
     Encode(#[from] EncodeError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start::bootstrap;
+    use gwctl_entities::{NodeKind, Registry, RegistryOptions};
+    use gwctl_store::{LmdbOptions, LmdbStore};
+
+    #[tokio::test]
+    async fn a_configuration_over_the_limit_is_not_tried_again_before_it_changes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = Arc::new(Registry::bundled(&RegistryOptions {
+            kind: NodeKind::ControlPlane,
+            router_flavor: "traditional_compatible".to_owned(),
+            plugins: None,
+        }));
+        let store = LmdbStore::open(folder.path(), registry, LmdbOptions::default()).expect("a store");
+        let store: Arc<dyn Store> = Arc::new(store);
+        bootstrap(&*store).expect("the first rows");
+        let fleet = Arc::new(FleetTable::load(&*store, Duration::from_secs(60)).expect("a table"));
+        for (limit, made) in [(100, false), (1 << 22, true)] {
+            let payloads = Payloads::new();
+            let maker = Arc::new(Maker {
+                store: store.clone(),
+                fleet: fleet.clone(),
+                payloads: payloads.clone(),
+                limit,
+                longest_cooldown: Duration::from_secs(5),
+                expressions: false,
+            });
+            let mut previous = None;
+            assert!(maker.publish(&mut previous).await.is_some(), "nothing to be tried again");
+            assert_eq!((previous.is_some(), payloads.subscribe().borrow().is_some()), (made, made));
+        }
+    }
 }

@@ -61,7 +61,8 @@ pub(crate) async fn serve<S>(
     let mut versions = answers.versions();
     let newest = *versions.borrow_and_update();
     let cluster_id = Some(answers.cluster_id());
-    let settings = Settings { version: newest, sync: answers.sync(), limit: limits.max_inflated, cluster_id };
+    let (sync, limit, frame_limit) = (answers.sync(), limits.max_inflated, shared.limit);
+    let settings = Settings { version: newest, sync, limit, frame_limit, cluster_id };
     let mut session = Session {
         shared,
         answers,
@@ -196,6 +197,12 @@ impl Session<'_> {
         let node = &self.hello.node_id;
         match report {
             Report::NotifyFailed(error) => tracing::warn!(node, %error, "data plane refused the news of a version"),
+            Report::AnswerTooLong { actual, limit } => tracing::error!(
+                node,
+                actual,
+                limit,
+                "configuration is too large for the cluster link; raise cluster_max_payload on all nodes"
+            ),
             Report::NotifyUnanswered => tracing::warn!(node, "data plane did not answer the news of a version"),
         }
     }

@@ -164,14 +164,19 @@ fn dials(
     let addresses = conf.cluster.control_plane.split(',').map(str::trim).filter(|address| !address.is_empty());
     addresses
         .map(|address| {
-            let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-            let name = conf.cluster.server_name.as_deref().unwrap_or(host);
+            let name = conf.cluster.server_name.as_deref().unwrap_or_else(|| host_of(address));
             let (tls, server_name) = cluster_client_config(&identity, &trust, roots.clone(), name)?;
             let (address, limit) = (address.to_owned(), conf.cluster.max_payload);
             let (target, proxy) = (target.to_owned(), proxy.clone());
             Ok(DialOptions { address, tls, server_name, target, limit, proxy, subprotocol })
         })
         .collect()
+}
+
+/// The host of an address; an IPv6 one without its brackets.
+fn host_of(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
 fn basic_info(options: &DataPlaneOptions<'_>) -> Bytes {
@@ -209,4 +214,14 @@ fn source<'a>(materials: &'a Materials, setting: &'static str) -> Result<Source<
 /// Randomness for the jitter of redials, so that nodes do not come back all at once.
 fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_plane_may_have_an_ipv6_address() {
+        assert_eq!(["cp.test:8005", "[::1]:8005", "10.0.0.1:1"].map(host_of), ["cp.test", "::1", "10.0.0.1"]);
+    }
 }

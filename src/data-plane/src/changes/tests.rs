@@ -96,6 +96,16 @@ fn changes_build_on_what_is_there_and_their_last_version_counts() {
 }
 
 #[test]
+fn a_deleted_workspace_is_a_row_like_any_other() {
+    let stage = stage();
+    let workspace = json!({"type": "workspaces", "entity": {"id": id(6, 1), "name": "default"}});
+    assert_eq!(stage.apply(true, &[(5, workspace), (5, service(1, 80))]), Outcome::Applied(5));
+    let rows = [(6, deleted("workspaces", id(6, 1))), (7, service(1, 81))];
+    assert_eq!(stage.apply(false, &rows), Outcome::Applied(7));
+    assert_eq!(stage.content().records["services"][0]["port"], json!(81));
+}
+
+#[test]
 fn a_batch_with_one_bad_row_changes_nothing_and_names_it() {
     let stage = stage();
     stage.apply(true, &[(5, service(1, 80)), (5, route(1, 1))]);

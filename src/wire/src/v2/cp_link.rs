@@ -78,6 +78,13 @@ pub enum Report {
     NotifyFailed(RpcError),
     /// The node did not answer a notification in time.
     NotifyUnanswered,
+    /// An answer is too long for a frame; the node is told so.
+    AnswerTooLong {
+        /// Its bytes, packed.
+        actual: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
 }
 
 /// Why a link ended.
@@ -174,6 +181,9 @@ pub struct Settings {
     pub sync: bool,
     /// Longest message in bytes when unpacked.
     pub limit: usize,
+    /// Longest frame in bytes (`cluster_max_payload`). An answer over it is an error, not the end of the link: the node
+    /// would come back and ask again.
+    pub frame_limit: usize,
     /// Which cluster this is; said to nodes of gwctl.
     pub cluster_id: Option<Arc<str>>,
 }
@@ -199,6 +209,8 @@ pub struct CpLink {
     settings: Settings,
     state: State,
     hello: Arc<Hello>,
+    /// How the node writes versions: as its own version says, until it shows another way.
+    dialect: Dialect,
     notification: Option<Notification>,
     /// Newest version there is, and newest version the node was told of.
     newest: u64,
@@ -217,6 +229,7 @@ impl CpLink {
         Self {
             state: State::AwaitingHello { until: now + CALL_LIMIT },
             hello: Arc::default(),
+            dialect: Dialect::Integers,
             notification: None,
             newest: settings.version,
             told: settings.version,
@@ -320,10 +333,6 @@ impl CpLink {
         self.hello.offers(sync::CAPABILITY) && self.settings.sync
     }
 
-    fn dialect(&self) -> Dialect {
-        self.hello.dialect()
-    }
-
     fn next_timer(&self) -> Option<(Moment, Timer)> {
         match &self.state {
             State::AwaitingHello { until } => Some((*until, Timer::Hello)),
@@ -342,6 +351,7 @@ impl CpLink {
             Ok(hello) => self.hello = Arc::new(hello),
             Err(error) => return self.hang_up(error.into()),
         }
+        self.dialect = self.hello.dialect();
         self.state = State::Open { heard: Heard::now(now) };
         // It pulls by itself when it joins; it is told of what comes from now on.
         self.told = self.newest;
@@ -362,7 +372,7 @@ impl CpLink {
             Frame::Pong(_) | Frame::Close => {}
             Frame::Binary(_) | Frame::Text(_) => {
                 let limit = self.settings.limit;
-                let messages = match self.dialect() {
+                let messages = match self.hello.dialect() {
                     Dialect::Integers => Message::decode(frame, limit).map(|message| vec![message]),
                     Dialect::Texts => Message::decode_batch(frame, limit),
                 };
@@ -387,19 +397,22 @@ impl CpLink {
     fn take_call(&mut self, id: Option<Value>, method: &str, params: &Value) {
         let refusal = match method {
             report::REFUSED if self.hello.offers(report::CAPABILITY) => Refusal::read(params).ok(),
-            sync::INVALID if self.dialect() == Dialect::Texts => Refusal::read_kong(params).ok(),
+            sync::INVALID if self.hello.dialect() == Dialect::Texts => Refusal::read_kong(params).ok(),
             _ => None,
         };
         self.effects.extend(refusal.map(Effect::Refused));
         let held = match method {
-            sync::GET_DELTA if self.settings.sync => Held::read(params, self.dialect()),
+            sync::GET_DELTA if self.settings.sync => Held::read(params, self.hello.dialect()),
             _ => Err(RpcError::method_not_found()),
         };
+        if let Ok(held) = &held {
+            self.dialect = held.dialect;
+        }
         match (id, held) {
             (Some(_), Ok(_)) if self.calls == CALLS_LIMIT => self.hang_up(Reason::PeerFlood),
             (Some(id), Ok(held)) => {
                 self.calls += 1;
-                let (version, dialect) = (held.version, self.dialect());
+                let (version, dialect) = (held.version, held.dialect);
                 self.effects.push_back(Effect::Record(held));
                 self.effects.push_back(Effect::Pull { id, version, dialect });
             }
@@ -458,7 +471,7 @@ impl CpLink {
             return;
         }
         let id = self.next_id;
-        match rpc::call(id, sync::NOTIFY, &sync::notify_params(self.newest, self.dialect())) {
+        match rpc::call(id, sync::NOTIFY, &sync::notify_params(self.newest, self.dialect)) {
             Ok(frame) => self.effects.push_back(Effect::Send(frame)),
             Err(error) => return self.hang_up(Reason::Answer(error.to_string())),
         }
@@ -473,6 +486,12 @@ impl CpLink {
             Err(error) => rpc::failure(id, error),
         };
         match frame {
+            Ok(frame) if frame.payload_len() > self.settings.frame_limit && outcome.is_ok() => {
+                let (actual, limit) = (frame.payload_len(), self.settings.frame_limit);
+                self.effects.push_back(Effect::Report(Report::AnswerTooLong { actual, limit }));
+                let why = format!("the answer takes {actual} bytes, more than cluster_max_payload = {limit}");
+                self.answer(id, Err(&RpcError::failed(why)));
+            }
             Ok(frame) => self.effects.push_back(Effect::Send(frame)),
             Err(error) => self.hang_up(Reason::Answer(error.to_string())),
         }

@@ -199,8 +199,13 @@ impl Pair {
         self.dialing = None;
         if self.control_plane_up {
             self.network.connect();
-            let settings =
-                cp_link::Settings { version: self.store.version(), sync: true, limit: LIMIT, cluster_id: None };
+            let settings = cp_link::Settings {
+                version: self.store.version(),
+                sync: true,
+                limit: LIMIT,
+                frame_limit: LIMIT,
+                cluster_id: None,
+            };
             self.cp = Some(CpLink::new(self.network.now, settings));
             self.tally.connects += 1;
             let standing = Standing { version: self.dp.version(), cluster_id: None };

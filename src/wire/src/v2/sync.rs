@@ -118,22 +118,26 @@ pub struct Held {
     pub version: u64,
     /// As it is shown in the place of its configuration hash.
     pub hash: ConfigHash,
+    /// How it is written, which is how the answer is written.
+    pub dialect: Dialect,
 }
 
 impl Held {
-    /// Reads the parameters of `get_delta` from a node that speaks this dialect.
-    pub fn read(params: &Value, dialect: Dialect) -> Result<Self, RpcError> {
+    /// Reads the parameters of `get_delta` from a node whose version has this dialect. One of texts that writes an
+    /// integer nevertheless is taken at its word.
+    pub fn read(params: &Value, announced: Dialect) -> Result<Self, RpcError> {
         let said = member(params, "version")?;
-        if let (Dialect::Texts, Value::String(text)) = (dialect, said) {
+        if let (Dialect::Texts, Value::String(text)) = (announced, said) {
             // A node that was configured by protocol v1 names the hash of what it has.
             let hash = if text.len() == 32 { ConfigHash::from(text.as_str()) } else { ConfigHash::zero() };
-            return Ok(Self { version: dialect::version_of(text), hash });
+            return Ok(Self { version: dialect::version_of(text), hash, dialect: Dialect::Texts });
         }
+        let dialect = Dialect::Integers;
         let number = said.as_i64().or_else(|| said.as_str().and_then(|text| text.parse().ok()));
         let number = number.ok_or_else(|| RpcError::invalid_params("`version` is no integer"))?;
         // Negative ones are less than nothing.
         let version = u64::try_from(number).unwrap_or(0);
-        Ok(Self { version, hash: dialect.hash(version) })
+        Ok(Self { version, hash: dialect.hash(version), dialect })
     }
 }
 

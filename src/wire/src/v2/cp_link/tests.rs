@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 const LIMIT: usize = 1 << 20;
-const SETTINGS: Settings = Settings { version: 7, sync: true, limit: LIMIT, cluster_id: None };
+const SETTINGS: Settings = Settings { version: 7, sync: true, limit: LIMIT, frame_limit: LIMIT, cluster_id: None };
 const ID: &str = "00000000-0000-4000-8000-000000000001";
 
 fn hello(version: &str, capabilities: &[&str]) -> Frame {
@@ -80,7 +80,7 @@ fn a_node_of_kong_3_10_is_recorded_with_what_it_names_and_answered_in_its_words(
     let pull = |text: &str| json!([{"default": {"version": text}}]);
     for (text, version) in [("v02_0000000000000000000000000003", 3), ("8dd89138b0eac8dc78edbcae31b2d3b9", 0)] {
         link.handle_frame(SECOND, call(Some(json!(0)), sync::GET_DELTA, pull(text)));
-        let held = Held { version, hash: text.into() };
+        let held = Held { version, hash: text.into(), dialect: Dialect::Texts };
         let wanted = Effect::Pull { id: json!(0), version, dialect: Dialect::Texts };
         assert_eq!(effects(&mut link), [Effect::Record(held.clone()), wanted]);
         link.handle_frame(SECOND, call(None, sync::GET_DELTA, pull(text)));
@@ -92,6 +92,17 @@ fn a_node_of_kong_3_10_is_recorded_with_what_it_names_and_answered_in_its_words(
     let mut older = open();
     older.handle_frame(SECOND, call(None, sync::INVALID, invalid));
     assert_eq!(effects(&mut older), []);
+}
+
+#[test]
+fn a_newer_node_that_writes_integers_is_answered_and_told_in_integers() {
+    let mut link = open_to("4.0.0", &[sync::CAPABILITY]);
+    link.handle_frame(SECOND, call(Some(json!(0)), sync::GET_DELTA, json!([pull_params(3)])));
+    let [Effect::Record(held), Effect::Pull { dialect, .. }] = &effects(&mut link)[..] else { panic!("no pull") };
+    assert_eq!((held.hash.clone(), *dialect), (Dialect::Integers.hash(3), Dialect::Integers));
+    link.handle_command(SECOND, Command::NewVersion(8));
+    let [Message::Call { params, .. }] = &sent(&effects(&mut link))[..] else { panic!("no news") };
+    assert_eq!(sync::notified_version(params), Ok((8, Dialect::Integers)));
 }
 
 #[test]
@@ -169,13 +180,31 @@ fn a_pull_is_recorded_and_answered_under_its_id() {
     let mut link = open();
     for id in [json!(0), json!("abc")] {
         link.handle_frame(SECOND, call(Some(id.clone()), sync::GET_DELTA, json!([pull_params(3)])));
-        let held = Held { version: 3, hash: Dialect::Integers.hash(3) };
+        let held = Held { version: 3, hash: Dialect::Integers.hash(3), dialect: Dialect::Integers };
         let pull = Effect::Pull { id: id.clone(), version: 3, dialect: Dialect::Integers };
         assert_eq!(effects(&mut link), [Effect::Record(held), pull]);
         link.handle_command(SECOND, Command::Answer { id: id.clone(), outcome: Ok(r#"{"default":5}"#.into()) });
         let [Message::Answer { outcome, .. }] = &sent(&effects(&mut link))[..] else { panic!("no answer") };
         assert_eq!(outcome, &Ok(json!({"default": 5})));
     }
+}
+
+#[test]
+fn an_answer_over_the_limit_is_an_error_and_keeps_the_link() {
+    let mut link = CpLink::new(Duration::ZERO, Settings { frame_limit: 300, ..SETTINGS });
+    link.handle_frame(Duration::ZERO, hello("3.9.1", &[sync::CAPABILITY]));
+    effects(&mut link);
+    link.handle_frame(SECOND, call(Some(json!(0)), sync::GET_DELTA, json!([pull_params(3)])));
+    effects(&mut link);
+    // What repeats packs well.
+    let long: String = (0..2000_u32).map(|number| number.wrapping_mul(2_654_435_761).to_string()).collect();
+    let outcome = Ok(json!(long).to_string().into());
+    link.handle_command(SECOND, Command::Answer { id: json!(0), outcome });
+    let done = effects(&mut link);
+    assert!(matches!(done[0], Effect::Report(Report::AnswerTooLong { actual: 1000.., limit: 300 })), "{done:?}");
+    let [Message::Answer { id: Some(0), outcome: Err(error) }] = &sent(&done)[..] else { panic!("{done:?}") };
+    assert!(error.message.contains("cluster_max_payload"), "{error}");
+    assert!(link.is_open());
 }
 
 #[test]
