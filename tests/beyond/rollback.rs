@@ -2,7 +2,7 @@
 
 use super::{control_plane, version};
 use gwctl_testkit::{delete, get, patch, post, wait_until};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn names_that_changed_hands_come_back_in_one_version_and_reach_data_planes() {
@@ -43,4 +43,60 @@ fn names_that_changed_hands_come_back_in_one_version_and_reach_data_planes() {
     let row = get(port, "/gwctl/history?size=1&records=2").json()["data"][0].clone();
     assert!(row["from"].as_str().is_some_and(|from| from.ends_with(&format!("(rollback to {then})"))), "{row}");
     assert!(row["counts"]["created"].is_u64() && row["records"].as_array().map(Vec::len) == Some(2), "{row}");
+}
+
+/// Numbers that look random and are the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// An operation on one of a few records that fight over a few names.
+fn operation(numbers: &mut Numbers) -> Value {
+    let id = |kind: u64, number: u64| format!("aaaaaaaa-0000-4000-800{kind}-{number:012}");
+    let (number, name) = (numbers.below(4), ["a", "b", "c", "d", "e"][numbers.below(5) as usize]);
+    let parent = numbers.below(4);
+    let (kind, entity, body) = match numbers.below(5) {
+        0 => (0, "services", json!({"name": name, "host": format!("{name}.test")})),
+        1 => (1, "routes", json!({"name": name, "paths": ["/x"], "service": {"id": id(0, parent)}})),
+        2 => (2, "consumers", json!({"username": name})),
+        3 => (3, "keyauth_credentials", json!({"key": format!("key-{name}"), "consumer": {"id": id(2, parent)}})),
+        _ => (4, "plugins", json!({"name": "cors", "instance_name": name, "service": {"id": id(0, parent)}})),
+    };
+    let action = if numbers.below(4) == 0 { "delete" } else { "upsert" };
+    let mut operation = json!({"action": action, "entity": entity, "id": id(kind, number)});
+    if action == "upsert" {
+        operation["body"] = body;
+    }
+    operation
+}
+
+#[test]
+fn every_version_of_a_wild_past_comes_back_whole() {
+    let (cp, _cluster) = control_plane();
+    let port = cp.admin();
+    let mut numbers = Numbers(7);
+    let at = |version: u64| get(port, &format!("/gwctl/versions/{version}?secrets=1")).json()["entities"].clone();
+    let first = version(port);
+    for _ in 0..150 {
+        // Refused ones (a name in use, a parent that is missing) change nothing.
+        let operations: Vec<Value> = (0..=numbers.below(3)).map(|_| operation(&mut numbers)).collect();
+        post(port, "/gwctl/changes", &json!({ "operations": operations }));
+    }
+    let last = version(port);
+    assert!(last > first + 40, "too few of the operations were accepted: {first} to {last}");
+    let mut changed = 0;
+    for _ in 0..40 {
+        let to = first + numbers.below(last - first);
+        let wanted = at(to);
+        let done = post(port, "/gwctl/rollback", &json!({ "version": to }));
+        assert_eq!(done.status, 200, "to {to}: {}", done.body);
+        changed += usize::from(done.json()["changes"] != json!([]));
+        assert_eq!(at(version(port)), wanted, "to {to}");
+    }
+    assert!(changed > 20, "only {changed} rollbacks had something to do");
 }

@@ -89,7 +89,7 @@ fn a_credential_that_changes_hands_is_told_loudly_and_by_name() {
     assert!(plan.out.contains("1 left as they are (not in the file): services orders"), "{}", plan.out);
 }
 
-/// An Admin API before which somebody else changes something whenever a batch of changes is on its way.
+/// An Admin API before which somebody else changes something whenever changes or a rollback are on their way.
 fn with_others(admin: u16, meddle: impl Fn(u16) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -99,7 +99,7 @@ fn with_others(admin: u16, meddle: impl Fn(u16) + Send + Sync + 'static) -> Stri
             let meddle = Arc::clone(&meddle);
             thread::spawn(move || {
                 pass_on(client, admin, &|piece| {
-                    if piece.windows(19).any(|window| window == b"POST /gwctl/changes") {
+                    if holds(piece, b"POST /gwctl/changes") || holds(piece, b"POST /gwctl/rollback HTTP") {
                         meddle(admin);
                     }
                 })
@@ -107,6 +107,10 @@ fn with_others(admin: u16, meddle: impl Fn(u16) + Send + Sync + 'static) -> Stri
         }
     });
     address
+}
+
+fn holds(piece: &[u8], text: &[u8]) -> bool {
+    piece.windows(text.len()).any(|window| window == text)
 }
 
 /// An Admin API without the endpoint for many changes, as a plain Kong is.
@@ -170,4 +174,17 @@ fn a_change_by_others_to_the_same_record_is_told_with_the_code_of_a_guard() {
     assert!(ran.code == 5 && ran.err.contains("somebody else changed the configuration"), "{}", ran.err);
     assert_eq!(get(live.cp.admin(), "/services/orders").json()["host"], "two.test");
     assert_eq!(delete(live.cp.admin(), "/consumers/bob").status, 204);
+}
+
+#[test]
+fn a_rollback_that_others_changed_the_meaning_of_is_not_carried_out() {
+    let live = with_past();
+    let once = std::sync::Once::new();
+    let address = with_others(live.cp.admin(), move |admin| {
+        once.call_once(|| assert_eq!(post(admin, "/consumers", &json!({"username": "late"})).status, 201));
+    });
+    let ran = gwctl(&["rollback", "2", "--yes", "--addr", &address]);
+    assert!(ran.code == 5 && ran.err.contains("somebody else changed the configuration"), "{}", ran.err);
+    assert_eq!(get(live.cp.admin(), "/consumers/late").status, 200);
+    assert_eq!(get(live.cp.admin(), "/services/orders").json()["host"], "two.test");
 }

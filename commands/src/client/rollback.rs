@@ -73,7 +73,7 @@ pub fn rollback(args: &RollbackArgs) -> Result<ExitCode, Failure> {
 
 /// The version in force and what a rollback from it does.
 async fn tried(client: &Client, to: u64) -> Result<(u64, Plan), Failure> {
-    let found = client.rollback(to, None, true).await.map_err(|error| refused(&error))?;
+    let found = client.rollback(to, None, true).await.map_err(|error| refused(&error, to))?;
     let found = found.ok_or_else(|| no_history(client))?;
     Ok((found.version, plan_of(client, &found.changes).await))
 }
@@ -83,19 +83,22 @@ async fn carried_out(client: &Client, to: u64, from: u64, plan: &Plan) -> Result
     let overtaken = match client.rollback(to, Some(from), false).await {
         Err(error) if error.status() == Some(412) => error,
         done => {
-            return done.map_err(|error| refused(&error))?.map(|done| done.version).ok_or_else(|| no_history(client));
+            return done
+                .map_err(|error| refused(&error, to))?
+                .map(|done| done.version)
+                .ok_or_else(|| no_history(client));
         }
     };
     let (from, again) = tried(client, to).await?;
     if !same(plan, &again) {
-        return Err(refused(&overtaken));
+        return Err(refused(&overtaken, to));
     }
     eprintln!("somebody else changed the configuration meanwhile; the plan is the same, going on");
-    let done = client.rollback(to, Some(from), false).await.map_err(|error| refused(&error))?;
+    let done = client.rollback(to, Some(from), false).await.map_err(|error| refused(&error, to))?;
     done.map(|done| done.version).ok_or_else(|| no_history(client))
 }
 
-fn refused(error: &ClientError) -> Failure {
+fn refused(error: &ClientError, to: u64) -> Failure {
     match error.status() {
         Some(412) => {
             Failure::new("somebody else changed the configuration since the plan was made; nothing was changed")
@@ -103,7 +106,10 @@ fn refused(error: &ClientError) -> Failure {
                 .code(GUARD)
         }
         Some(409) => failure(error).code(GUARD),
-        Some(404 | 410) => failure(error).hint("`gwctl history` lists the versions one can go back to"),
+        Some(400 | 404 | 410) => {
+            let failure = failure(error).within(format!("cannot go back to version {to}; nothing was changed"));
+            failure.hint("`gwctl history` lists the versions one can go back to")
+        }
         _ => failure(error),
     }
 }

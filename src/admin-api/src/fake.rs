@@ -28,6 +28,8 @@ pub(crate) struct Fake {
     drained: AtomicBool,
     counter: AtomicU64,
     log: Mutex<Vec<VersionChanges>>,
+    /// The log reaches back to this version.
+    pub(crate) oldest: AtomicU64,
     settings: Mutex<BTreeMap<String, String>>,
     newest: watch::Sender<u64>,
     pub(crate) fleet: broadcast::Sender<FleetNews>,
@@ -45,6 +47,7 @@ impl Fake {
             drained: AtomicBool::new(false),
             counter: AtomicU64::new(0),
             log: Mutex::default(),
+            oldest: AtomicU64::new(0),
             settings: Mutex::default(),
             newest: watch::Sender::new(0),
             fleet: broadcast::Sender::new(16),
@@ -237,6 +240,10 @@ impl Backend for Fake {
     fn changes_after(&self, version: u64, limit: usize) -> Result<ChangesAfter, EntityError> {
         if version > self.version.load(Ordering::SeqCst) {
             return Ok(ChangesAfter::Forgotten { oldest: 0 });
+        }
+        let oldest = self.oldest.load(Ordering::SeqCst);
+        if version < oldest {
+            return Ok(ChangesAfter::Forgotten { oldest });
         }
         let log = self.log.lock().unwrap();
         let found = log.iter().filter(|found| found.heading.version > version).take(limit);

@@ -163,7 +163,7 @@ fn make_room(
         if given_up.is_empty() {
             continue;
         }
-        if context.registry.referenced_by(&schema.name).is_empty() {
+        if can_be_made_anew(context, schema, &given_up) {
             write.delete(&schema.name, &change.id)?;
             continue;
         }
@@ -174,6 +174,14 @@ fn make_room(
         write.replace(&schema.name, nameless)?;
     }
     Ok(())
+}
+
+/// Whether a record that gives up values is better deleted and made again: nothing refers to it; or it is unique by
+/// several fields together, which cannot be given up one by one, and only what the gateway itself writes refers to it.
+fn can_be_made_anew(context: &Context<'_>, schema: &EntitySchema, given_up: &[(String, String)]) -> bool {
+    let children = context.registry.referenced_by(&schema.name);
+    let together = schema.cache_key.len() > 1 && given_up.iter().any(|(field, _)| field == "cache_key");
+    children.is_empty() || (together && !children.iter().any(|(child, _)| is_planned(child)))
 }
 
 /// The unique values of a record, by field; those of several fields together by `cache_key`.

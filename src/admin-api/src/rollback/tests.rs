@@ -1,6 +1,10 @@
-use crate::fake::Client;
+use crate::Face;
+use crate::api::Api;
+use crate::fake::{Client, Fake};
+use crate::serve::ServeOptions;
 use gwctl_entities::{NodeKind, Value};
 use serde_json::json;
+use std::sync::Arc;
 
 fn made(client: &Client, path: &str, body: Value) -> Value {
     client.expect(201, "POST", path, body)
@@ -83,6 +87,23 @@ fn what_cannot_be_is_refused_with_the_reason() {
     client.if_version = Some(1);
     back(&client, 200, "/gwctl/rollback", 0);
     assert_eq!(then(&client, 2), json!({}));
+}
+
+#[test]
+fn a_version_that_the_log_no_longer_reaches_is_told_with_how_far_it_goes() {
+    let fake = Arc::new(Fake::new(NodeKind::ControlPlane));
+    let mut client = Client::of(NodeKind::ControlPlane);
+    client.api = Api::new(Face::Admin, fake.clone(), &ServeOptions::default());
+    for name in ["a", "b", "c"] {
+        made(&client, "/consumers", json!({"username": name}));
+    }
+    fake.oldest.store(2, std::sync::atomic::Ordering::SeqCst);
+    let told = back(&client, 410, "/gwctl/rollback", 1);
+    assert_eq!(told["message"], "version 1 is forgotten, the log reaches back to version 2");
+    back(&client, 200, "/gwctl/rollback", 2);
+    let rows = client.get("/gwctl/history?records=5").1;
+    assert_eq!(rows["data"][0]["records"][0]["name"], "c");
+    assert!(rows["data"][3].get("records").is_none(), "what is forgotten has a heading only: {rows}");
 }
 
 #[test]
