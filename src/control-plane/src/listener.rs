@@ -95,10 +95,7 @@ async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr, 
     let chain = accepted.peer_certificates();
     let presented = (!chain.is_empty()).then_some(chain.as_slice());
     match listener.peers.peer_allowed(presented, unix_millis() / 1000) {
-        Ok(facts) if !not_revoked(listener, &chain, address).await => {
-            tracing::warn!(%address, subject = facts.subject, "data plane refused: see the line before");
-            accepted.drop_silently().await;
-        }
+        Ok(_) if !not_revoked(listener, &chain, address).await => accepted.drop_silently().await,
         Ok(facts) => admit(listener, accepted, address, u64::try_from(facts.not_after).ok(), stop).await,
         Err(refusal) => {
             tracing::warn!(%address, error = %refusal, "data plane refused");

@@ -58,7 +58,7 @@ impl Revocation {
         if let_in {
             tracing::warn!(%address, why = %fault, "cluster_ocsp is optional: data plane let in unchecked");
         } else {
-            tracing::warn!(%address, why = %fault, "the certificate of a data plane may be revoked (cluster_ocsp)");
+            tracing::warn!(%address, why = %fault, "data plane refused: its certificate does not stand (cluster_ocsp)");
         }
         let_in
     }
