@@ -48,7 +48,9 @@ pub fn run(args: &QuickstartArgs) -> Result<ExitCode, Failure> {
         }
         if !fresh || args.keep {
             eprintln!("stopped; {stay}");
-        } else if let Err(error) = std::fs::remove_dir_all(&dir) {
+        } else if let Err(error) = std::fs::remove_dir_all(&dir)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
             eprintln!("stopped; {stay}: {error}");
         } else {
             eprintln!("stopped; {} was made for this run and is removed (--keep keeps it)", dir.display());
