@@ -12,17 +12,19 @@ use super::spread::{wait, warnings};
 use super::{connect, current};
 use crate::cli::Output;
 use crate::failure::{DIFFERS, Failure, GUARD};
+use futures_util::future::{Either, select};
 use gwctl_admin_client::Client;
 use gwctl_declarative::{
-    Action, Bundle, DiffOptions, LoadOptions, Mistake, MistakeKind, Mode, Plan, load_located, plan,
+    Action, Bundle, DiffOptions, LoadOptions, Mistake, MistakeKind, Mode, Plan, Table, load_located, plan,
 };
-use gwctl_entities::{Fill, Value};
+use gwctl_entities::{Fill, Registry, Value};
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 pub fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
     run(async {
-        let bundle = read(&args.change)?;
+        let bundle = Arc::new(document::read(&args.change.files)?);
         let (client, mut plan) = planned(&bundle, &args.change).await?;
         warn(&client, &mut plan, &args.change).await;
         print(&plan, &args.change);
@@ -32,7 +34,7 @@ pub fn diff(args: &DiffArgs) -> Result<ExitCode, Failure> {
 
 pub fn apply(args: &ApplyArgs) -> Result<ExitCode, Failure> {
     run(async {
-        let bundle = read(&args.change)?;
+        let bundle = Arc::new(document::read(&args.change.files)?);
         let (client, mut plan) = planned(&bundle, &args.change).await?;
         warn(&client, &mut plan, &args.change).await;
         print(&plan, &args.change);
@@ -59,7 +61,7 @@ pub fn apply(args: &ApplyArgs) -> Result<ExitCode, Failure> {
 
 /// Sends the plan. When somebody else wrote since it was made, it is made once more and sent if it is still the same:
 /// their change touched nothing of it.
-async fn sent(client: &Client, plan: &Plan, bundle: &Bundle, args: &ApplyArgs) -> Result<Option<u64>, Failure> {
+async fn sent(client: &Client, plan: &Plan, bundle: &Arc<Bundle>, args: &ApplyArgs) -> Result<Option<u64>, Failure> {
     if let Sent::Done(version) = send(client, plan, now_millis()).await? {
         return Ok(version);
     }
@@ -106,18 +108,52 @@ fn changes(count: usize) -> String {
     if count == 1 { "1 change".to_owned() } else { format!("{count} changes") }
 }
 
-/// Reads the files. Mistakes that need no control plane to be found are told without one.
-fn read(args: &ChangeArgs) -> Result<Bundle, Failure> {
-    let bundle = document::read(&args.files)?;
-    check(&bundle)?;
-    Ok(bundle)
-}
-
 /// Reads the control plane and compares.
-async fn planned(bundle: &Bundle, args: &ChangeArgs) -> Result<(Client, Plan), Failure> {
+async fn planned(bundle: &Arc<Bundle>, args: &ChangeArgs) -> Result<(Client, Plan), Failure> {
     // A client knows the version of its first answer: another plan needs another client.
     let client = client(&args.connect)?;
-    let node = node(&client).await?;
+    let (registry, tables) = read_and_check(&client, bundle).await?;
+    let select_tags = selected(bundle, &args.select_tags)?;
+    let options = DiffOptions { select_tags, prune: args.prune, threads: threads() };
+    let value = Value::Object(bundle.document.clone());
+    let mut plan = plan(&registry, &tables, value, &options, &mut Random)
+        .map_err(|refusal| document::mistaken(bundle, &refusal.mistakes))?;
+    plan.mask(&bundle.environment_values());
+    Ok((client, plan))
+}
+
+/// What the control plane has. Mistakes of the files that need no control plane to be found are told without one; it is
+/// read while they are looked for.
+async fn read_and_check(client: &Client, bundle: &Arc<Bundle>) -> Result<(Registry, Vec<Table>), Failure> {
+    let checked = tokio::task::spawn_blocking({
+        let bundle = bundle.clone();
+        move || check(&bundle)
+    });
+    match select(checked, std::pin::pin!(records(client))).await {
+        Either::Left((checked, read)) => {
+            done(checked)?;
+            read.await
+        }
+        Either::Right((read, checked)) => {
+            done(checked.await)?;
+            read
+        }
+    }
+}
+
+/// The outcome of work on another thread.
+fn done(outcome: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result<(), Failure> {
+    outcome.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// Threads that may work on a plan together.
+pub(super) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The schemas and the records of a control plane.
+async fn records(client: &Client) -> Result<(Registry, Vec<Table>), Failure> {
+    let node = node(client).await?;
     if node.database == "off" {
         return Err(Failure::new(format!(
             "the node at {} has no store: single records cannot change",
@@ -126,15 +162,9 @@ async fn planned(bundle: &Bundle, args: &ChangeArgs) -> Result<(Client, Plan), F
         .hint("load the whole file with POST /config, or give the address of a control plane with --addr"));
     }
     let mut line = Progress::new();
-    let tables =
-        current::tables(&client, &node.registry, &mut |rows| line.say(&format!("read {rows} records"))).await?;
+    let tables = current::tables(client, &node.registry, &mut |rows| line.say(&format!("read {rows} records"))).await?;
     line.end();
-    let options = DiffOptions { select_tags: selected(bundle, &args.select_tags)?, prune: args.prune };
-    let value = Value::Object(bundle.document.clone());
-    let mut plan = plan(&node.registry, &tables, value, &options, &mut Random)
-        .map_err(|refusal| document::mistaken(bundle, &refusal.mistakes))?;
-    plan.mask(&bundle.environment_values());
-    Ok((client, plan))
+    Ok((node.registry, tables))
 }
 
 /// The tags of the flag, else those of the files; they may not contradict each other.
@@ -157,7 +187,8 @@ fn selected(bundle: &Bundle, flag: &[String]) -> Result<Vec<String>, Failure> {
 fn check(bundle: &Bundle) -> Result<(), Failure> {
     let registry = connect::registry("traditional_compatible");
     let value = Value::Object(bundle.document.clone());
-    let Err(refusal) = load_located(&registry, value, &LoadOptions::of(Mode::Partial), &mut Random) else {
+    let options = LoadOptions { threads: threads(), ..LoadOptions::of(Mode::Partial) };
+    let Err(refusal) = load_located(&registry, value, &options, &mut Random) else {
         return Ok(());
     };
     let mistakes: Vec<Mistake> = refusal.mistakes.into_iter().filter(|mistake| !needs_control_plane(mistake)).collect();

@@ -1,6 +1,6 @@
 //! `gwctl validate`, `gwctl dump` and `gwctl convert`.
 
-use super::apply::Random;
+use super::apply::{Random, threads};
 use super::args::{ConvertArgs, DialectChoice, DumpArgs, FileOutput, TargetArgs, ValidateArgs};
 use super::connect::{client, failure, node, registry, run};
 use super::progress::Progress;
@@ -49,7 +49,8 @@ pub fn validate(args: &ValidateArgs) -> Result<ExitCode, Failure> {
 /// The mistakes of the files by our schemas, and the number of entities when there are none.
 fn judge(registry: &Registry, bundle: &Bundle, partial: bool) -> (Vec<Finding>, usize) {
     let value = Value::Object(bundle.document.clone());
-    match load_located(registry, value, &LoadOptions::of(Mode::Partial), &mut Random) {
+    let options = LoadOptions { threads: threads(), ..LoadOptions::of(Mode::Partial) };
+    match load_located(registry, value, &options, &mut Random) {
         Ok(loaded) => (Vec::new(), loaded.tables.iter().map(|table| table.records.len()).sum()),
         Err(refusal) => {
             let mut mistakes = refusal.mistakes;

@@ -23,8 +23,8 @@ use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, watch};
 
 /// Events waiting for one client.
 const QUEUE: usize = 64;
-/// Versions read from the log at once.
-const PORTION: usize = 10;
+/// Versions read from the log at once. A single one may hold a whole configuration.
+const PORTION: usize = 1;
 /// Records of a version that are named; all are counted.
 const NAMED_RECORDS: usize = 100;
 

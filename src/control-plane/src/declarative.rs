@@ -67,7 +67,7 @@ impl DeclarativeState {
                 (Some(text), value)
             }
         };
-        let how = LoadOptions { mode: Mode::DbLess, flatten_errors: options.flatten_errors, existing: None };
+        let how = LoadOptions { flatten_errors: options.flatten_errors, ..LoadOptions::of(Mode::DbLess) };
         let loaded = load(store.registry(), value, &how, &mut SystemFill)?;
         let hash = match &text {
             Some(text) => text_hash(text, &loaded),

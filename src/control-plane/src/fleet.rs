@@ -189,6 +189,11 @@ impl FleetTable {
         state.made.push_back(Made { hash: hash.clone(), version, since_millis: unix_millis() });
     }
 
+    /// Whether one of the data planes known is sent whole configurations (protocol v1).
+    pub fn expects_payloads(&self) -> bool {
+        self.lock().members.values().any(|member| member.protocol != "v2")
+    }
+
     /// There is a new version of which no payload is made.
     pub fn payload_not_made(&self) {
         self.lock().unmade = true;

@@ -104,6 +104,14 @@ impl Maker {
         let maker = Arc::new(self);
         let mut versions = maker.store.watch();
         let mut previous = None;
+        // Where a data plane is known that is sent whole configurations, one is ready when it comes back. Elsewhere a
+        // large store costs nothing at the start.
+        if !maker.fleet.expects_payloads() {
+            let wanted = maker.next_is_needed(&mut versions, None);
+            if shutdown.until(Phase::Stop, wanted).await != Some(true) {
+                return;
+            }
+        }
         loop {
             versions.mark_unchanged();
             let cooldown = maker.clone().publish(&mut previous).await;

@@ -117,7 +117,7 @@ impl Configured {
     }
 
     pub(crate) fn verify(&self, table: Value) -> Result<Loaded, String> {
-        let options = LoadOptions { mode: Mode::DataPlane, flatten_errors: false, existing: None };
+        let options = LoadOptions::of(Mode::DataPlane);
         load(&self.registry, table, &options, &mut SystemFill).map_err(|error| match &error {
             EntityError::InvalidDeclarative { fields, .. } => Value::Object(fields.clone()).to_string(),
             other => other.to_string(),

@@ -98,7 +98,8 @@ fn main() -> ExitCode {
     let read = |text: &str| parse(text, form, &limits).expect("what was written reads back");
     let (first, parse_one) = timed("read the first text", || read(&texts[0]));
     let (second, parse_two) = timed("read the second text", || read(&texts[1]));
-    let options = LoadOptions::of(Mode::Partial);
+    let threads = std::env::args().nth(3).and_then(|count| count.parse().ok()).unwrap_or(1);
+    let options = LoadOptions { threads, ..LoadOptions::of(Mode::Partial) };
     let (current, load_one) = timed("load the first", || load(&registry, first, &options, &mut Counter(0)));
     let current = current.expect("the document is valid");
     let entities: usize = current.tables.iter().map(|table| table.records.len()).sum();

@@ -46,7 +46,7 @@ pub fn dump(registry: &Registry, tables: &[Table], options: &DumpOptions, fill: 
     let mut written = Written::default();
     let (mut nodes, mut hashed) = (Vec::new(), false);
     let now = fill.now_millis() / 1000;
-    for table in settled(registry, tables, fill) {
+    for table in settled(registry, tables, 1, fill) {
         let position = facts.kinds.iter().position(|kind| kind.name() == table.entity);
         let (Some(kind), false) = (position, NOT_PLANNED.contains(&table.entity.as_str())) else { continue };
         let schema = facts.kinds[kind].schema;

@@ -2,7 +2,8 @@
 //!
 //! A declarative document describes a whole configuration (services with their routes and plugins, consumers with
 //! their credentials ...). This crate reads its text, turns it into validated records, writes records back as text
-//! and compares two configurations. It is pure: clock and randomness are arguments.
+//! and compares two configurations. It is pure: clock and randomness are arguments, and so is the number of threads
+//! that may share the work on large documents for the time of a call.
 //!
 //! - [`text`]: YAML 1.1 and JSON text to a value, with line and column in errors ([`parse`]).
 //! - [`yaml`]: a value as YAML text in a stable order ([`to_yaml`]).
@@ -28,6 +29,7 @@ pub mod plan;
 pub mod render;
 pub mod secret;
 mod shape;
+mod share;
 pub mod text;
 pub mod yaml;
 

@@ -8,6 +8,7 @@ mod mistakes;
 mod process;
 #[cfg(test)]
 pub(crate) mod tests;
+mod validate;
 mod version;
 mod walk;
 
@@ -49,12 +50,15 @@ pub struct LoadOptions<'a> {
     pub flatten_errors: bool,
     /// Records already stored: an entity without id takes the id of the one with the same key.
     pub existing: Option<&'a Existing>,
+    /// Threads that may validate a large document together, for the time of the call; 0 and 1: the caller's alone.
+    /// The result is the same. Not used for [`Mode::DataPlane`].
+    pub threads: usize,
 }
 
 impl LoadOptions<'_> {
-    /// Options of a mode: error tree, no stored records.
+    /// Options of a mode: error tree, no stored records, one thread.
     pub fn of(mode: Mode) -> LoadOptions<'static> {
-        LoadOptions { mode, flatten_errors: false, existing: None }
+        LoadOptions { mode, flatten_errors: false, existing: None, threads: 1 }
     }
 }
 

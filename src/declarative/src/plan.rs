@@ -12,6 +12,7 @@ pub use order::{diff, is_planned};
 pub use recorded::{Recorded, changed_secrets, name_of, recorded};
 
 use crate::answer::flat;
+use crate::share::each;
 use crate::{Existing, LoadOptions, Mode, Refusal, Table, load_located};
 use gwctl_entities::{Fill, Record, Registry, Value};
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,8 @@ pub struct DiffOptions {
     pub select_tags: Vec<String>,
     /// Delete what the file does not name.
     pub prune: bool,
+    /// See [`LoadOptions::threads`].
+    pub threads: usize,
 }
 
 /// Ordered operations: deletes that make room for a record of the same name, creates and updates parents first,
@@ -173,11 +176,12 @@ pub fn plan(
     options: &DiffOptions,
     fill: &mut dyn Fill,
 ) -> Result<Plan, Refusal> {
-    let current = settled(registry, current, fill);
+    let current = settled(registry, current, options.threads, fill);
     let existing = Existing::new(registry, &current);
-    let load_options = LoadOptions { mode: Mode::Partial, flatten_errors: false, existing: Some(&existing) };
+    let (existing, threads) = (&existing, options.threads);
+    let load_options = LoadOptions { existing: Some(existing), threads, ..LoadOptions::of(Mode::Partial) };
     let target = load_located(registry, document, &load_options, fill)?;
-    Ok(diff(registry, &current, &existing, &target, options))
+    Ok(diff(registry, &current, existing, &target, options))
 }
 
 fn mask_text(text: &mut String, values: &[String]) {
@@ -202,18 +206,18 @@ fn mask_value(value: &mut Value, values: &[String]) {
 
 /// Records as the Admin API shows them, brought back to stored form: without echoed deprecated fields, complete.
 /// One that the engine does not accept (of a newer server) stays as it is.
-pub(crate) fn settled(registry: &Registry, tables: &[Table], fill: &mut dyn Fill) -> Vec<Table> {
+pub(crate) fn settled(registry: &Registry, tables: &[Table], threads: usize, fill: &mut dyn Fill) -> Vec<Table> {
     let mut settled = Vec::with_capacity(tables.len());
     for table in tables {
         let Some(schema) = registry.entity(&table.entity) else { continue };
-        let mut settle = |record: &Record| {
+        let mut records: Vec<&Record> = table.records.iter().collect();
+        let records = each(&mut records, threads, fill, |record, fill| {
             let mut row = flat(schema, record);
             if table.entity == "certificates" {
                 row.remove("snis");
             }
-            registry.import_row(&table.entity, row, fill).unwrap_or_else(|_| record.clone())
-        };
-        let records = table.records.iter().map(&mut settle).collect();
+            registry.import_row(&table.entity, row, fill).unwrap_or_else(|_| (*record).clone())
+        });
         settled.push(Table { entity: table.entity.clone(), records });
     }
     settled

@@ -23,14 +23,17 @@ pub struct LmdbOptions {
     pub map_size: MapSize,
     /// Versions the change log keeps; at least 1.
     pub keep_versions: u64,
+    /// Changes of records the log keeps, all versions together. Oldest versions are forgotten first, the newest never.
+    pub keep_changes: u64,
     /// The clock by which rows expire and versions are dated.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Default for LmdbOptions {
-    /// The default map sizes, 100 000 versions, the system's clock.
+    /// The default map sizes, 100 000 versions of four million changes (some gigabytes), the system's clock.
     fn default() -> LmdbOptions {
-        LmdbOptions { map_size: MapSize::default(), keep_versions: 100_000, clock: Arc::new(SystemClock) }
+        let map_size = MapSize::default();
+        LmdbOptions { map_size, keep_versions: 100_000, keep_changes: 4_000_000, clock: Arc::new(SystemClock) }
     }
 }
 
@@ -156,8 +159,9 @@ impl LmdbStore {
         }
         let version = version + 1;
         let mut txn = batch.txn;
+        let keep = log::Keep { versions: self.options.keep_versions, changes: self.options.keep_changes };
         let written = log::append(&mut txn, tables, &self.registry, version, now, origin, &deltas)
-            .and_then(|()| log::trim_in_passing(&mut txn, tables, self.options.keep_versions))
+            .and_then(|()| log::trim_in_passing(&mut txn, tables, keep, deltas.len()))
             .and_then(|()| Ok(txn.commit()?));
         match written {
             Ok(()) => {
@@ -184,6 +188,12 @@ impl LmdbStore {
                 Err(fault) => return Err(self.at(fault)),
             }
         }
+    }
+
+    /// Changes in the log, those that wait to be swept up included.
+    #[cfg(test)]
+    pub(crate) fn logged_changes(&self) -> u64 {
+        self.reading(|txn| Ok(self.environment.tables.deltas.len(txn)?)).expect("the store can be read")
     }
 
     #[cfg(test)]
@@ -254,7 +264,7 @@ impl Store for LmdbStore {
     }
 
     fn trim_log(&self, keep: u64) -> Result<u64, EntityError> {
-        Ok(self.maintain(|txn| log::trim(txn, &self.environment.tables, keep, u64::MAX))?)
+        Ok(self.maintain(|txn| log::trim(txn, &self.environment.tables, keep))?)
     }
 
     fn setting(&self, key: &str) -> Result<Option<String>, EntityError> {

@@ -14,8 +14,10 @@ const VERSION: &[u8] = b"version";
 /// Key of the digest in the meta table, and of the list of entities it was made of.
 const DIGEST: &[u8] = b"digest";
 const SCOPE: &[u8] = b"digest scope";
-/// Versions one write forgets at most, so that no single write pays for a log cut short.
+/// Versions one write forgets at most for there being too many.
 const FORGOTTEN_AT_ONCE: u64 = 4;
+/// Changes of forgotten versions that even the smallest write may sweep up.
+const SWEPT_AT_LEAST: usize = 256;
 
 /// Heading of a version as stored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -177,20 +179,62 @@ pub(crate) fn history(
     Ok(entries)
 }
 
-/// Forgets the oldest versions until `keep` are left, at most `limit` of them; how many it forgot.
-pub(crate) fn trim(txn: &mut RwTxn<'_>, tables: &Tables, keep: u64, limit: u64) -> Result<u64, Fault> {
-    let surplus = tables.heads.len(txn)?.saturating_sub(keep).min(limit);
+/// How much of the log is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keep {
+    /// Versions, at least one.
+    pub(crate) versions: u64,
+    /// Changes of records in all versions together; the newest version stays whatever it holds.
+    pub(crate) changes: u64,
+}
+
+/// Forgets all but the newest `keep` versions; how many it forgot.
+pub(crate) fn trim(txn: &mut RwTxn<'_>, tables: &Tables, keep: u64) -> Result<u64, Fault> {
+    let surplus = tables.heads.len(txn)?.saturating_sub(keep);
     for _ in 0..surplus {
-        let Some((key, _)) = tables.heads.first(txn)? else { break };
-        let version = number(key)?;
-        tables.heads.delete(txn, &version.to_be_bytes())?;
-        let (first, end) = (version.to_be_bytes(), version.saturating_add(1).to_be_bytes());
-        tables.deltas.delete_range(txn, &(Bound::Included(first.as_slice()), Bound::Excluded(end.as_slice())))?;
+        forget_oldest(txn, tables)?;
     }
+    sweep(txn, tables, usize::MAX)?;
     Ok(surplus)
 }
 
-/// What every write forgets in passing.
-pub(crate) fn trim_in_passing(txn: &mut RwTxn<'_>, tables: &Tables, keep: u64) -> Result<(), Fault> {
-    trim(txn, tables, keep.max(1), FORGOTTEN_AT_ONCE).map(drop)
+/// What a write that made so many changes forgets in passing.
+///
+/// A version is forgotten by its heading; its changes are swept up by this write and the next ones, each in proportion
+/// to what it wrote itself, so that no small write pays for a large version.
+pub(crate) fn trim_in_passing(txn: &mut RwTxn<'_>, tables: &Tables, keep: Keep, written: usize) -> Result<(), Fault> {
+    let surplus = tables.heads.len(txn)?.saturating_sub(keep.versions.max(1)).min(FORGOTTEN_AT_ONCE);
+    for _ in 0..surplus {
+        forget_oldest(txn, tables)?;
+    }
+    let room = written.saturating_mul(2).max(SWEPT_AT_LEAST);
+    let swept = sweep(txn, tables, room)?;
+    // While something waits to be swept, what the table holds is no measure.
+    if swept < room && tables.deltas.len(txn)? > keep.changes && tables.heads.len(txn)? > 1 {
+        forget_oldest(txn, tables)?;
+        sweep(txn, tables, room - swept)?;
+    }
+    Ok(())
+}
+
+fn forget_oldest(txn: &mut RwTxn<'_>, tables: &Tables) -> Result<(), Fault> {
+    if let Some((key, _)) = tables.heads.first(txn)? {
+        let key = key.to_vec();
+        tables.heads.delete(txn, &key)?;
+    }
+    Ok(())
+}
+
+/// Deletes changes of forgotten versions, oldest first, at most `limit`; how many there were.
+fn sweep(txn: &mut RwTxn<'_>, tables: &Tables, limit: usize) -> Result<usize, Fault> {
+    let kept = oldest(txn, tables)?.saturating_add(1).to_be_bytes();
+    let forgotten = (Bound::Unbounded, Bound::Excluded(kept.as_slice()));
+    let (mut count, mut last) = (0, None);
+    for entry in tables.deltas.range(txn, &forgotten)?.take(limit) {
+        (count, last) = (count + 1, Some(entry?.0));
+    }
+    if let Some(last) = last.map(<[u8]>::to_vec) {
+        tables.deltas.delete_range(txn, &(Bound::Unbounded, Bound::Included(last.as_slice())))?;
+    }
+    Ok(count)
 }

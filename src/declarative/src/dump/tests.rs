@@ -52,7 +52,7 @@ fn bundle(document: &Record) -> Bundle {
 /// What applying the document would change.
 fn changes(stored: &[Table], document: &Record, select_tags: &[String]) -> String {
     let document = Value::Object(bundle(document).document);
-    let options = DiffOptions { prune: true, select_tags: select_tags.to_vec() };
+    let options = DiffOptions { prune: true, select_tags: select_tags.to_vec(), threads: 1 };
     let plan = plan(registry(), stored, document, &options, &mut Counter(1000)).unwrap();
     let mut text = String::new();
     for operation in &plan.operations {

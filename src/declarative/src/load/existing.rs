@@ -21,30 +21,32 @@ struct Known {
     places: BTreeMap<String, String>,
 }
 
+impl Known {
+    fn new(schema: &EntitySchema, records: &[Record]) -> Known {
+        // Maps made of lists are sorted once; of equal keys they keep the last, so the first record comes last.
+        let mut fields: BTreeMap<&str, Vec<(String, String)>> = BTreeMap::new();
+        let (mut ids, mut places) = (Vec::with_capacity(records.len()), Vec::new());
+        for record in records.iter().rev() {
+            let Some(id) = schema.id_of(record) else { continue };
+            for (field, value) in unique_values(schema, record) {
+                fields.entry(field).or_default().push((value.to_owned(), id.clone()));
+            }
+            places.extend(place(schema, record).map(|place| (place, id.clone())));
+            ids.push(id);
+        }
+        let fields = fields.into_iter().map(|(field, values)| (field.to_owned(), values.into_iter().collect()));
+        Known { ids: ids.into_iter().collect(), fields: fields.collect(), places: places.into_iter().collect() }
+    }
+}
+
 impl Existing {
     /// Indexes stored records by unique fields (names), by place (cache key) and certificates by their text.
     pub fn new(registry: &Registry, tables: &[Table]) -> Existing {
-        let mut existing = Existing::default();
-        for table in tables {
-            let Some(schema) = registry.entity(&table.entity) else { continue };
-            let known = existing.entities.entry(table.entity.clone()).or_default();
-            for record in &table.records {
-                let Some(id) = schema.id_of(record) else { continue };
-                for (field, value) in unique_values(schema, record) {
-                    if !known.fields.contains_key(field) {
-                        known.fields.insert(field.to_owned(), BTreeMap::new());
-                    }
-                    if let Some(ids) = known.fields.get_mut(field) {
-                        ids.entry(value.to_owned()).or_insert_with(|| id.clone());
-                    }
-                }
-                if let Some(place) = place(schema, record) {
-                    known.places.entry(place).or_insert_with(|| id.clone());
-                }
-                known.ids.insert(id);
-            }
-        }
-        existing
+        let entities = tables.iter().filter_map(|table| {
+            let schema = registry.entity(&table.entity)?;
+            Some((table.entity.clone(), Known::new(schema, &table.records)))
+        });
+        Existing { entities: entities.collect() }
     }
 
     /// The id of the stored record with the same key: the endpoint key first, then other unique fields, then the

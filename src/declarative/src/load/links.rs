@@ -9,10 +9,16 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Records by name and by id, per kind.
+/// Records by name and by id, for the kinds that something refers to.
 pub(super) struct Index {
-    names: Vec<BTreeMap<String, String>>,
-    ids: Vec<BTreeSet<String>>,
+    kinds: Vec<Option<Keys>>,
+}
+
+/// Names with ids, and ids, of one kind.
+#[derive(Default)]
+struct Keys {
+    names: BTreeMap<String, String>,
+    ids: BTreeSet<String>,
 }
 
 /// A reference that leads nowhere.
@@ -31,26 +37,42 @@ impl Dangling {
 
 impl Index {
     pub(super) fn new(facts: &Facts<'_>) -> Index {
-        let size = facts.kinds.len();
-        Index { names: vec![BTreeMap::new(); size], ids: vec![BTreeSet::new(); size] }
+        Index { kinds: facts.kinds.iter().map(|_| None).collect() }
     }
 
-    /// Adds a record with its final id.
-    pub(super) fn add(&mut self, kind: usize, name: Option<String>, id: &str) {
-        if let Some(name) = name {
-            self.names[kind].entry(name).or_insert_with(|| id.to_owned());
+    /// Indexes a kind, unless it is already, by the names and final ids of its records. Of one name the first counts.
+    pub(super) fn build(&mut self, kind: usize, records: impl Iterator<Item = (Option<String>, String)>) {
+        if self.kinds[kind].is_some() {
+            return;
         }
-        self.ids[kind].insert(id.to_owned());
+        let (mut names, mut ids) = (Vec::new(), Vec::new());
+        for (name, id) in records {
+            names.extend(name.map(|name| (name, id.clone())));
+            ids.push(id);
+        }
+        // A map made of a list is sorted once; of equal keys it keeps the last.
+        names.reverse();
+        self.kinds[kind] = Some(Keys { names: names.into_iter().collect(), ids: ids.into_iter().collect() });
+    }
+
+    /// Adds a record with its final id to a kind that is indexed.
+    pub(super) fn add(&mut self, kind: usize, name: impl FnOnce() -> Option<String>, id: &str) {
+        let Some(keys) = &mut self.kinds[kind] else { return };
+        if let Some(name) = name() {
+            keys.names.entry(name).or_insert_with(|| id.to_owned());
+        }
+        keys.ids.insert(id.to_owned());
     }
 
     /// The id behind a name or id.
     pub(super) fn find(&self, kind: usize, text: &str) -> Option<&str> {
-        self.names[kind].get(text).map(String::as_str).or_else(|| self.find_id(kind, text))
+        let named = self.kinds[kind].as_ref().and_then(|keys| keys.names.get(text));
+        named.map(String::as_str).or_else(|| self.find_id(kind, text))
     }
 
     /// The id, when a record has it.
     pub(super) fn find_id(&self, kind: usize, id: &str) -> Option<&str> {
-        self.ids[kind].get(id).map(String::as_str)
+        self.kinds[kind].as_ref()?.ids.get(id).map(String::as_str)
     }
 }
 
@@ -98,34 +120,56 @@ pub(super) struct Twice {
     at: String,
 }
 
-/// Names and primary keys that occur twice.
+/// The names or keys of one kind, each with the place of its record in the order of the walk.
+type Seen<'a> = Vec<(Cow<'a, str>, usize)>;
+
+/// Places at which a text stands that stood before.
+fn repeated(mut seen: Seen<'_>) -> Vec<usize> {
+    // Sorting is cheaper than keeping a sorted set, and hardly ever is something found.
+    seen.sort_unstable();
+    seen.windows(2).filter(|pair| pair[0].0 == pair[1].0).map(|pair| pair[1].1).collect()
+}
+
+/// Names and primary keys that occur twice. A record whose name does is not looked at for its key.
 pub(super) fn duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Vec<Twice> {
-    let mut names: Vec<BTreeSet<Cow<'_, str>>> = vec![BTreeSet::new(); facts.kinds.len()];
-    let mut keys: Vec<BTreeSet<Cow<'_, str>>> = vec![BTreeSet::new(); facts.kinds.len()];
-    let mut found = Vec::new();
-    for &index in &walk.order {
-        let (item, Some(record)) = (&walk.items[index], &records[index]) else { continue };
-        let kind = &facts.kinds[item.kind];
-        let endpoint = kind.schema.endpoint_key.as_deref();
-        let named = endpoint.unwrap_or("name");
-        let name = endpoint.filter(|_| kind.named).and_then(|field| text_of(record.get(field)?));
-        if let Some(name) = name
-            && !names[item.kind].insert(name.clone())
-        {
-            found.push(twice(kind, record, index, named, named, &name));
-            continue;
-        }
-        let key = match record.get("id") {
-            Some(Value::String(id)) if kind.schema.primary_key == ["id"] => Some(Cow::Borrowed(id.as_str())),
-            _ => kind.schema.id_of(record).map(Cow::Owned),
-        };
-        if let Some(key) = key
-            && !keys[item.kind].insert(key.clone())
-        {
-            found.push(twice(kind, record, index, "id", "primary key", &key));
+    let mut names: Vec<Seen<'_>> = vec![Vec::new(); facts.kinds.len()];
+    let each = || {
+        walk.order.iter().enumerate().filter_map(|(place, &index)| {
+            let item = &walk.items[index];
+            Some((place, item.kind, records[index].as_ref()?))
+        })
+    };
+    for (place, kind, record) in each() {
+        if let Some((_, name)) = name_of(&facts.kinds[kind], record) {
+            names[kind].push((name, place));
         }
     }
-    found
+    let named: BTreeSet<usize> = names.into_iter().flat_map(repeated).collect();
+    let mut keys: Vec<Seen<'_>> = vec![Vec::new(); facts.kinds.len()];
+    for (place, kind, record) in each().filter(|(place, ..)| !named.contains(place)) {
+        let schema = facts.kinds[kind].schema;
+        let key = match record.get("id") {
+            Some(Value::String(id)) if schema.primary_key == ["id"] => Some(Cow::Borrowed(id.as_str())),
+            _ => schema.id_of(record).map(Cow::Owned),
+        };
+        keys[kind].extend(key.map(|key| (key, place)));
+    }
+    let keyed: BTreeSet<usize> = keys.into_iter().flat_map(repeated).collect();
+    let found = named.union(&keyed).filter_map(|place| {
+        let index = walk.order[*place];
+        let (kind, record) = (&facts.kinds[walk.items[index].kind], records[index].as_ref()?);
+        Some(match name_of(kind, record).filter(|_| named.contains(place)) {
+            Some((field, name)) => twice(kind, record, index, field, field, &name),
+            None => twice(kind, record, index, "id", "primary key", &kind.schema.id_of(record)?),
+        })
+    });
+    found.collect()
+}
+
+/// The field that names a record by itself, and its value.
+fn name_of<'a>(kind: &Kind<'a>, record: &'a Record) -> Option<(&'a str, Cow<'a, str>)> {
+    let field = kind.schema.endpoint_key.as_deref().filter(|_| kind.named)?;
+    Some((field, text_of(record.get(field)?)?))
 }
 
 /// A text or number as text.
@@ -149,23 +193,30 @@ pub(super) fn duplicate_errors(facts: &Facts<'_>, walk: &Walk<'_>, found: &[Twic
 
 /// Other unique fields that occur twice.
 pub(super) fn late_duplicates(facts: &Facts<'_>, walk: &Walk<'_>, records: &[Option<Record>]) -> Vec<Twice> {
-    let mut seen: BTreeMap<(usize, &str), BTreeSet<Cow<'_, str>>> = BTreeMap::new();
-    let mut found = Vec::new();
-    for &index in &walk.order {
-        let (item, Some(record)) = (&walk.items[index], &records[index]) else { continue };
-        let kind = &facts.kinds[item.kind];
-        for unique in &kind.schema.unique_fields {
-            // The name was looked at before.
-            if kind.named && kind.schema.endpoint_key.as_ref() == Some(&unique.field) {
-                continue;
-            }
-            let Some(value) = unique_text(record.get(&unique.field)) else { continue };
-            if !seen.entry((item.kind, &unique.field)).or_default().insert(value.clone()) {
-                found.push(twice(kind, record, index, &unique.field, &unique.field, &value));
-            }
+    let mut seen: BTreeMap<(usize, usize), Seen<'_>> = BTreeMap::new();
+    for (place, &index) in walk.order.iter().enumerate() {
+        let (kind, Some(record)) = (walk.items[index].kind, &records[index]) else { continue };
+        for (number, field) in late_fields(&facts.kinds[kind]).enumerate() {
+            let value = unique_text(record.get(field));
+            seen.entry((kind, number)).or_default().extend(value.map(|value| (value, place)));
         }
     }
-    found
+    let of_field = |((_, number), seen)| repeated(seen).into_iter().map(move |place| (place, number));
+    let found: BTreeSet<(usize, usize)> = seen.into_iter().flat_map(of_field).collect();
+    let found = found.into_iter().filter_map(|(place, number)| {
+        let index = walk.order[place];
+        let (kind, record) = (&facts.kinds[walk.items[index].kind], records[index].as_ref()?);
+        let field = late_fields(kind).nth(number)?;
+        Some(twice(kind, record, index, field, field, &unique_text(record.get(field))?))
+    });
+    found.collect()
+}
+
+/// Unique fields but the name, which is looked at before.
+fn late_fields<'a>(kind: &Kind<'a>) -> impl Iterator<Item = &'a str> {
+    let name = kind.schema.endpoint_key.as_deref().filter(|_| kind.named);
+    let unique = kind.schema.unique_fields.iter().map(|unique| unique.field.as_str());
+    unique.filter(move |field| Some(*field) != name)
 }
 
 /// Errors of other unique fields, by name (else id) of the record.

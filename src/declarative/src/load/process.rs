@@ -3,14 +3,18 @@
 use super::existing::Existing;
 use super::facts::{Facts, Kind};
 use super::links::{Dangling, Index, dangling_text};
+use super::validate::{Outcome, Prepared, Validator};
 use super::walk::{Fault, Item, Walk};
 use super::{LoadOptions, Loaded, Mode, Table};
 use gwctl_entities::{EntityError, Fill, Map, Page, PageQuery, Read, Record, Registry, Value};
 use serde_json::json;
 use std::collections::BTreeMap;
 
+/// Items that are prepared, validated and settled together.
+const PORTION: usize = 4096;
+
 /// Stands for a reference that leads nowhere while the other fields are validated.
-const NOWHERE: &str = "00000000-0000-4000-8000-000000000000";
+pub(super) const NOWHERE: &str = "00000000-0000-4000-8000-000000000000";
 
 /// A store without records: references are resolved in the document, before the engine sees them.
 pub(crate) struct NoRecords;
@@ -31,7 +35,8 @@ impl Read for NoRecords {
 }
 
 pub(super) struct Process<'a, 'r> {
-    registry: &'r Registry,
+    validator: Validator<'r>,
+    threads: usize,
     facts: &'a Facts<'r>,
     mode: Mode,
     transform: bool,
@@ -59,7 +64,8 @@ impl<'a, 'r> Process<'a, 'r> {
         transform: bool,
     ) -> Process<'a, 'r> {
         Process {
-            registry,
+            validator: Validator { registry, mode: options.mode, transform },
+            threads: options.threads,
             facts,
             mode: options.mode,
             transform,
@@ -85,32 +91,65 @@ impl<'a, 'r> Process<'a, 'r> {
                 by_kind[item.kind].push(index);
             }
         }
-        for index in by_kind.into_iter().flatten() {
-            self.item(index, &mut walk.items[index], fill);
+        for (kind, indexes) in by_kind.iter().enumerate() {
+            let of_itself = self.index_targets(kind, walk, &by_kind);
+            // Items that refer to other kinds only may be worked on at once.
+            for portion in indexes.chunks(if of_itself { 1 } else { PORTION }) {
+                self.portion(portion, walk, fill);
+            }
         }
     }
 
-    fn item(&mut self, index: usize, item: &mut Item<'r>, fill: &mut dyn Fill) {
+    /// Indexes what items of a kind refer to by name or id. Whether that is their own kind too.
+    fn index_targets(&mut self, kind: usize, walk: &Walk<'r>, by_kind: &[Vec<usize>]) -> bool {
+        let mut of_itself = false;
+        for &(field, target) in &self.facts.kinds[kind].foreign {
+            let refers = |index: &usize| walk.items[*index].input.get(field).is_some_and(|value| !value.is_null());
+            if !by_kind[kind].iter().any(refers) {
+                continue;
+            }
+            of_itself |= target == kind;
+            let named = |index: &usize| {
+                let id = self.ids[*index].clone()?;
+                Some((self.facts.kinds[target].endpoint_value(&walk.items[*index].input), id))
+            };
+            self.index.build(target, by_kind[target].iter().filter_map(named));
+        }
+        of_itself
+    }
+
+    fn portion(&mut self, portion: &[usize], walk: &mut Walk<'r>, fill: &mut dyn Fill) {
+        let mut prepared: Vec<Prepared<'r>> =
+            portion.iter().map(|index| self.prepare(*index, &mut walk.items[*index], fill)).collect();
+        // Where inputs are not kept, nothing can be tried twice, and a second thread may have to.
+        let threads = if self.keep_inputs { self.threads } else { 1 };
+        let outcomes = self.validator.all(self.facts, &walk.items, &mut prepared, threads, fill);
+        for (prepared, outcome) in prepared.into_iter().zip(outcomes) {
+            self.settle(&mut walk.items[prepared.index], prepared, outcome);
+        }
+    }
+
+    /// What must be known of an item before it is validated.
+    fn prepare(&mut self, index: usize, item: &mut Item<'r>, fill: &mut dyn Fill) -> Prepared<'r> {
         let kind = &self.facts.kinds[item.kind];
         let (links, refused) = self.references(index, item);
-        let link = item.parent.and_then(|(parent, link)| Some((link, self.ids[parent].clone()?)));
-        let name = kind.endpoint_value(&item.input);
-        let generated = kind.lacks_id(&item.input);
-        let parent = link.as_ref().map(|(link, id)| (*link, id.as_str()));
-        let stable = if generated { kind.stable_id(&item.input, parent) } else { None };
-        let given_id = generated.then(|| stable.unwrap_or_else(|| fill.uuid()));
-        let complete = |mut input: Record| {
-            input.extend(links.clone());
-            if let Some(id) = &given_id {
-                input.insert("id".to_owned(), Value::from(id.as_str()));
-            }
-            input
-        };
+        let parent = item.parent.and_then(|(parent, link)| Some((link, self.ids[parent].clone()?)));
+        let given_id = kind.lacks_id(&item.input).then(|| {
+            let parent = parent.as_ref().map(|(link, id)| (*link, id.as_str()));
+            kind.stable_id(&item.input, parent).unwrap_or_else(|| fill.uuid())
+        });
         // Rows of a control plane are flat: nothing is tried twice there.
-        let flat = !self.keep_inputs && link.is_none();
-        let input = complete(if flat { take_input(kind, item) } else { item.input.clone() });
-        let mut id = kind.schema.id_of(&input);
-        match self.validate(kind, input, link.as_ref(), &|| complete(item.input.clone()), fill) {
+        let flat = !self.keep_inputs && parent.is_none();
+        let taken = flat.then(|| take_input(kind, item));
+        Prepared { index, links, refused, parent, given_id, taken }
+    }
+
+    /// Notes what became of an item.
+    fn settle(&mut self, item: &mut Item<'r>, prepared: Prepared<'r>, outcome: Outcome) {
+        let kind = &self.facts.kinds[item.kind];
+        let (index, generated, refused) = (prepared.index, prepared.given_id.is_some(), prepared.refused);
+        let mut id = outcome.id;
+        match outcome.result {
             Ok(mut record) => {
                 if generated && let Some(known) = self.existing.and_then(|existing| existing.find(kind.schema, &record))
                 {
@@ -129,7 +168,7 @@ impl<'a, 'r> Process<'a, 'r> {
             item.fault.fields().extend(refused);
         }
         if let Some(id) = &id {
-            self.index.add(item.kind, name, id);
+            self.index.add(item.kind, || kind.endpoint_value(&item.input), id);
         }
         self.ids[index] = id;
     }
@@ -180,71 +219,6 @@ impl<'a, 'r> Process<'a, 'r> {
     fn find(&self, target: usize, given: &str, by_name: bool) -> Option<&str> {
         let found = if by_name { self.index.find(target, given) } else { self.index.find_id(target, given) };
         found.or_else(|| self.existing?.refer(self.facts.kinds[target].schema, given))
-    }
-
-    /// The record of an input, or its errors. The link to a nesting parent is shown to the engine only where it must
-    /// be: plugins may be nested where they may not refer to. `again` makes the input a second time.
-    fn validate(
-        &self,
-        kind: &Kind<'r>,
-        mut input: Record,
-        link: Option<&(&'r str, String)>,
-        again: &dyn Fn() -> Record,
-        fill: &mut dyn Fill,
-    ) -> Result<Record, Map<String, Value>> {
-        let Some((field, id)) = link else { return self.record(kind, input, fill) };
-        let required = kind.schema.schema.field(field).is_some_and(|field| field.required);
-        let linked = || json!({ "id": id });
-        if required {
-            input.insert((*field).to_owned(), linked());
-        } else {
-            input.remove(*field);
-        }
-        let record = match self.record(kind, input, fill) {
-            Err(_) if !required => {
-                let mut input = again();
-                input.insert((*field).to_owned(), linked());
-                self.record(kind, input, fill)
-            }
-            result => result,
-        };
-        record.map(|mut record| {
-            record.insert((*field).to_owned(), linked());
-            record
-        })
-    }
-
-    fn record(&self, kind: &Kind<'r>, mut input: Record, fill: &mut dyn Fill) -> Result<Record, Map<String, Value>> {
-        let stored = self.mode == Mode::DataPlane && !self.transform;
-        if stored {
-            return self.registry.import_row(kind.name(), input, fill).map_err(fields_of);
-        }
-        if self.mode == Mode::DataPlane {
-            input.retain(|name, value| !value.is_null() || kind.schema.schema.field(name).is_some());
-        }
-        let ttl = if kind.schema.ttl { input.remove("ttl") } else { None };
-        let touched = input.get("updated_at").filter(|value| value.is_number()).cloned();
-        let result = self.registry.process_insert(kind.name(), input, fill, &NoRecords).map_err(fields_of);
-        let expiry = match ttl {
-            None | Some(Value::Null) => Ok(Value::Null),
-            Some(ttl) if ttl.as_f64().is_some_and(|seconds| seconds >= 0.0) => Ok(ttl),
-            Some(_) => Err(Map::from_iter([("ttl".to_owned(), Value::from("expected a number"))])),
-        };
-        let mut record = match (result, &expiry) {
-            (Ok(record), _) => record,
-            (Err(mut fields), Err(more)) => {
-                fields.extend(more.clone());
-                return Err(fields);
-            }
-            (Err(fields), Ok(_)) => return Err(fields),
-        };
-        if kind.schema.ttl {
-            record.insert("ttl".to_owned(), expiry?);
-        }
-        if let Some(touched) = touched {
-            record.insert("updated_at".to_owned(), touched);
-        }
-        Ok(record)
     }
 
     /// Notes texts the engine transformed; without transformation puts them back. Targets are always stored
@@ -315,15 +289,6 @@ impl<'a, 'r> Process<'a, 'r> {
             as_written: self.as_written,
             nested_names,
         }
-    }
-}
-
-/// The error tree of a refusal by the engine.
-fn fields_of(error: EntityError) -> Map<String, Value> {
-    match error {
-        EntityError::SchemaViolation { fields } | EntityError::ForeignKeysUnresolved { fields } => fields,
-        EntityError::InvalidPrimaryKey { key } => key,
-        other => Map::from_iter([("@entity".to_owned(), json!([other.to_string()]))]),
     }
 }
 

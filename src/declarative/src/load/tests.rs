@@ -329,11 +329,31 @@ mod properties {
                 map.insert("_transform".to_owned(), json!(transform));
             }
             for mode in [Mode::DbLess, Mode::DataPlane, Mode::Partial] {
-                let options = LoadOptions { mode, flatten_errors, existing: None };
+                let options = LoadOptions { flatten_errors, ..LoadOptions::of(mode) };
                 if let Ok(loaded) = load(registry, value.clone(), &options, &mut Counter(0)) {
                     prop_assert!(config_answer(registry, &loaded).is_object());
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_large_document_reads_the_same_on_any_number_of_threads() {
+    let consumer = |number: usize| {
+        // Keys that are not given are drawn, and a few items are wrong.
+        let key = if number.is_multiple_of(7) { json!({}) } else { json!({"key": format!("k{number}")}) };
+        let name = if number == 400 { json!(7) } else { json!(format!("u{number}")) };
+        json!({"username": name, "keyauth_credentials": [key], "plugins": [{"name": "cors"}]})
+    };
+    let read = |count: usize, threads: usize| {
+        let document = json!({"_format_version": "3.0", "consumers": (0..count).map(consumer).collect::<Vec<_>>()});
+        let options = LoadOptions { threads, ..LoadOptions::of(Mode::Partial) };
+        load(registry(), document, &options, &mut Counter(0)).map(|loaded| loaded.tables)
+    };
+    let (right, wrong) = (read(399, 1).unwrap(), read(800, 1).unwrap_err());
+    for threads in [2, 3] {
+        assert_eq!(read(399, threads).unwrap(), right, "{threads} threads");
+        assert_eq!(read(800, threads).unwrap_err(), wrong, "{threads} threads");
     }
 }

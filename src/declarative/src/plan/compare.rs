@@ -4,31 +4,35 @@ use super::Change;
 use crate::secret::is_secret;
 use gwctl_entities::schema::{Field, FieldType, Schema};
 use gwctl_entities::{Record, Value};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// Fields the server makes; they never count as a difference.
 const SERVER_MADE: [&str; 4] = ["id", "created_at", "updated_at", "ws_id"];
 
 /// The fields that differ. Sets compare without order, numbers by value, an absent field equals null.
-pub(super) fn changes(schema: &Schema, before: &Record, after: &Record) -> Vec<Change> {
+pub(super) fn changes<'a>(schema: &Schema, before: &'a Record, after: &'a Record) -> Vec<Change> {
     let mut found = Vec::new();
-    // Most records are equal to the byte.
-    if before == after {
-        return found;
-    }
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    for name in names.into_iter().filter(|name| !SERVER_MADE.contains(&name.as_str())) {
-        let field = schema.field(name);
-        let (before, after) = (of(before, name), of(after, name));
+    // Both by name, side by side.
+    let (mut old, mut new) = (before.iter().peekable(), after.iter().peekable());
+    loop {
+        let order = match (old.peek(), new.peek()) {
+            (None, None) => return found,
+            (Some((before, _)), Some((after, _))) => before.cmp(after),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+        };
+        let before = if order.is_le() { old.next() } else { None };
+        let after = if order.is_ge() { new.next() } else { None };
+        let Some((name, _)) = before.or(after) else { return found };
+        let value = |member: Option<(&String, &'a Value)>| member.map_or(&Value::Null, |(_, value)| value);
+        let (before, after) = (value(before), value(after));
         // Seconds that remain shrink by themselves: only having an end or not is a difference.
-        if name == "ttl" && before.is_null() == after.is_null() {
-            continue;
-        }
-        if before != after {
-            compare(&mut found, field, name.clone(), before, after);
+        let shrinks = name == "ttl" && before.is_null() == after.is_null();
+        if before != after && !shrinks && !SERVER_MADE.contains(&name.as_str()) {
+            compare(&mut found, schema.field(name), name.clone(), before, after);
         }
     }
-    found
 }
 
 /// The fields of a new record that say something: neither null nor the default.

@@ -2,6 +2,7 @@
 
 use super::compare::{changes, settings};
 use super::{Action, DiffOptions, Operation, Parent, Plan};
+use crate::share::parts;
 use crate::{Existing, Loaded, Table};
 use gwctl_entities::{EntitySchema, Record, Registry, Value};
 use serde_json::json;
@@ -49,13 +50,24 @@ fn by_id(tables: &[Table]) -> Records<'_> {
     let mut records = Records::new();
     for table in tables.iter().filter(|table| !NOT_PLANNED.contains(&table.entity.as_str())) {
         let rows = table.records.iter().filter_map(|record| Some((record.get("id")?.as_str()?, record)));
-        records.entry(&table.entity).or_default().extend(rows);
+        // A map made of a list is sorted once.
+        records.insert(&table.entity, rows.collect());
     }
     records
 }
 
 fn find<'a>(records: &Records<'a>, entity: &str, id: &str) -> Option<&'a Record> {
     records.get(entity)?.get(id).copied()
+}
+
+/// What is to be done about one record.
+struct Step<'a> {
+    name: &'a str,
+    id: &'a str,
+    warnings: Vec<String>,
+    /// The stored record that must go first.
+    replaced: Option<String>,
+    operation: Option<Operation>,
 }
 
 struct Differ<'a> {
@@ -72,32 +84,22 @@ impl Differ<'_> {
         let mut plan = Plan::default();
         let (mut replaced, mut written) = (Vec::new(), Vec::new());
         for schema in self.planned() {
-            for (id, after) in sorted(schema, &self.after) {
-                let known = find(&self.before, &schema.name, id);
-                if known.is_none()
-                    && let Some(old) = self.in_the_way(schema, id, after)
-                {
-                    plan.warnings.push(format!(
-                        "{} {}: the id changes from {old} to {id}, so the record is deleted and made again",
-                        schema.name,
-                        label(after, id)
-                    ));
-                    replaced.push((schema.name.clone(), old));
-                }
-                written.extend(self.write(schema, id, known, after, &mut plan.warnings));
+            for step in self.steps(schema) {
+                plan.warnings.extend(step.warnings);
+                replaced.extend(step.replaced.map(|old| (schema.name.clone(), old)));
+                written.extend(step.operation);
             }
         }
         let gone: BTreeSet<&(String, String)> = replaced.iter().collect();
         let mut deletes = Vec::new();
         for schema in self.planned().into_iter().rev() {
-            for (id, before) in sorted(schema, &self.before) {
-                let kept = find(&self.after, &schema.name, id).is_some();
-                if kept
-                    || gone.contains(&(schema.name.clone(), id.to_owned()))
-                    || !selected(before, &self.options.select_tags)
-                {
-                    continue;
-                }
+            let after = self.after.get(schema.name.as_str());
+            let leaves = |id: &str, before: &Record| {
+                after.is_none_or(|after| !after.contains_key(id))
+                    && !gone.contains(&(schema.name.clone(), id.to_owned()))
+                    && selected(before, &self.options.select_tags)
+            };
+            for (id, before) in sorted(schema, &self.before, leaves) {
                 if self.options.prune {
                     deletes.push(self.delete(schema, id, before));
                 } else {
@@ -113,6 +115,41 @@ impl Differ<'_> {
         plan.names = gather_names(&plan.operations, &|id| self.name_of_id(id));
         plan.tell_moves(self.registry);
         plan
+    }
+
+    /// What is to be done about the records of an entity that are in the target, by name.
+    fn steps(&self, schema: &EntitySchema) -> Vec<Box<Step<'_>>> {
+        let before = self.before.get(schema.name.as_str());
+        let mut records: Vec<(&str, &Record)> =
+            self.after.get(schema.name.as_str()).into_iter().flatten().map(|(id, record)| (*id, *record)).collect();
+        let steps = parts(&mut records, self.options.threads, |(id, after)| {
+            self.step(schema, id, before.and_then(|before| before.get(id)).copied(), after)
+        });
+        let mut steps: Vec<_> = steps.into_iter().flatten().collect();
+        steps.sort_unstable_by_key(|step| (step.name, step.id));
+        steps
+    }
+
+    /// None for a record that stays as it is, as most do.
+    fn step<'s>(
+        &'s self,
+        schema: &EntitySchema,
+        id: &'s str,
+        known: Option<&Record>,
+        after: &'s Record,
+    ) -> Option<Box<Step<'s>>> {
+        let mut warnings = Vec::new();
+        let replaced = if known.is_none() { self.in_the_way(schema, id, after) } else { None };
+        warnings.extend(replaced.as_ref().map(|old| {
+            let name = label(after, id);
+            format!(
+                "{} {name}: the id changes from {old} to {id}, so the record is deleted and made again",
+                schema.name
+            )
+        }));
+        let operation = self.write(schema, id, known, after, &mut warnings);
+        let any = operation.is_some() || replaced.is_some() || !warnings.is_empty();
+        any.then(|| Box::new(Step { name: known_as(after, id), id, warnings, replaced, operation }))
     }
 
     /// Entities a plan may touch, parents before children.
@@ -297,11 +334,17 @@ pub(crate) fn selected(record: &Record, tags: &[String]) -> bool {
     tags.iter().all(|tag| own.is_some_and(|own| own.iter().any(|have| have.as_str() == Some(tag))))
 }
 
-/// Records of one entity by name.
-fn sorted<'a>(schema: &EntitySchema, records: &Records<'a>) -> Vec<(&'a str, &'a Record)> {
+/// The records of one entity that are wanted, by name.
+fn sorted<'a>(
+    schema: &EntitySchema,
+    records: &Records<'a>,
+    wanted: impl Fn(&str, &Record) -> bool,
+) -> Vec<(&'a str, &'a Record)> {
     let of_entity = records.get(schema.name.as_str()).into_iter().flatten();
-    let mut list: Vec<(&str, &str, &Record)> =
-        of_entity.map(|(id, record)| (known_as(record, id), *id, *record)).collect();
+    let mut list: Vec<(&str, &str, &Record)> = of_entity
+        .filter(|(id, record)| wanted(id, record))
+        .map(|(id, record)| (known_as(record, id), *id, *record))
+        .collect();
     list.sort_unstable_by_key(|(name, id, _)| (*name, *id));
     list.into_iter().map(|(_, id, record)| (id, record)).collect()
 }

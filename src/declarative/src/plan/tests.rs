@@ -95,7 +95,7 @@ fn without_pruning_what_is_not_in_the_file_is_left() {
 #[test]
 fn selected_tags_bound_what_is_deleted_and_mark_what_is_written() {
     let current = "services:\n- {name: mine, host: h, tags: [team]}\n- {name: other, host: h}\n";
-    let options = DiffOptions { prune: true, select_tags: vec!["team".to_owned()] };
+    let options = DiffOptions { prune: true, select_tags: vec!["team".to_owned()], threads: 1 };
     let plan = planned(current, "services:\n- {name: new, host: h}\n", &options);
     assert_eq!(steps(&plan), [(Action::Create, "services", "new"), (Action::Delete, "services", "mine")]);
     assert_eq!(plan.operations[0].after.as_ref().unwrap()["tags"], json!(["team"]));

@@ -39,25 +39,26 @@ impl Fault {
     }
 }
 
-fn fields_of(check: &Check) -> Vec<&str> {
+/// Whether something holds of a field that the check speaks of.
+fn any_field(check: &Check, mut holds: impl FnMut(&str) -> bool) -> bool {
     match check {
         Check::AtLeastOneOf(fields)
         | Check::OnlyOneOf(fields)
         | Check::Distinct(fields)
         | Check::MutuallyRequired(fields)
         | Check::MutuallyExclusive(fields)
-        | Check::Custom { fields, .. } => fields.iter().map(String::as_str).collect(),
-        Check::MutuallyExclusiveSets(first, second) => vec![first, second],
-        Check::Conditional(check) => vec![&check.if_field, &check.then_field],
+        | Check::Custom { fields, .. } => fields.iter().any(|field| holds(field)),
+        Check::MutuallyExclusiveSets(first, second) => holds(first) || holds(second),
+        Check::Conditional(check) => holds(&check.if_field) || holds(&check.then_field),
         Check::ConditionalAtLeastOneOf(check) => {
-            std::iter::once(&check.if_field).chain(&check.fields).map(String::as_str).collect()
+            holds(&check.if_field) || check.fields.iter().any(|field| holds(field))
         }
     }
 }
 
 /// Values that stand in a vault cannot be compared here.
 fn references_vault(schema: &Schema, record: &Map<String, Value>, check: &Check) -> bool {
-    fields_of(check).into_iter().any(|path| {
+    any_field(check, |path| {
         is_vault_reference(value_at(record, path)) && schema.field_at(path).is_some_and(|field| field.referenceable)
     })
 }
@@ -69,7 +70,7 @@ fn concerns_errors(check: &Check, errors: &Errors) -> bool {
         Check::Custom { run_with_invalid_fields, .. } => !run_with_invalid_fields,
         _ => false,
     };
-    waits && fields_of(check).into_iter().any(|path| has_error(errors, path))
+    waits && !errors.is_empty() && any_field(check, |path| has_error(errors, path))
 }
 
 fn has_error(errors: &Errors, path: &str) -> bool {
@@ -123,14 +124,9 @@ fn repeats(record: &Map<String, Value>, fields: &[String]) -> bool {
 }
 
 fn exclusive_sets(record: &Map<String, Value>, first: &str, second: &str) -> Vec<Fault> {
-    let set = |path: &str| value_at(record, path).as_array().cloned().unwrap_or_default();
-    let (left, right) = (set(first), set(second));
-    let shared: Vec<String> = left
-        .iter()
-        .filter(|value| right.contains(value))
-        .map(|value| format!("'{}'", super::lua_text(value)))
-        .collect();
-    if shared.is_empty() {
+    let set = |path: &str| value_at(record, path).as_array().map(Vec::as_slice).unwrap_or_default();
+    let right = set(second);
+    if !set(first).iter().any(|value| right.contains(value)) {
         return Vec::new();
     }
     vec![Fault::entity(format!("these sets are mutually exclusive: '{first}', '{second}'"))]
@@ -139,6 +135,12 @@ fn exclusive_sets(record: &Map<String, Value>, first: &str, second: &str) -> Vec
 fn holds(validation: &Validation<'_>, field: &crate::Field, value: &Value) -> bool {
     // An unset value only satisfies a condition that speaks of null.
     if value.is_null() && field.rules.eq != Some(Value::Null) {
+        return false;
+    }
+    let rules = &field.rules;
+    let among = |list: &Option<Vec<Value>>| list.as_ref().map(|list| list.contains(value));
+    // Most conditions are about single values; nobody reads the message of one that does not hold.
+    if among(&rules.one_of) == Some(false) || among(&rules.not_one_of) == Some(true) {
         return false;
     }
     validation.value(field, value).is_ok()

@@ -49,22 +49,32 @@ fn expand_inside(field: &Field, value: &mut Value, errors: &mut Errors) {
 }
 
 /// Fills absent fields of a record and drops duplicates of sets.
+///
+/// Members and fields are walked side by side, both by name, and the record is made anew from what comes out: that
+/// takes half the time and room of as many insertions.
 pub(crate) fn fill_record(schema: &Schema, record: &mut Map<String, Value>, purpose: Purpose, fill: &mut dyn Fill) {
-    for field in schema.fields() {
-        match purpose {
-            Purpose::Insert => automatic(field, record, fill),
-            Purpose::Import if !record.contains_key(&field.name) => automatic(field, record, fill),
-            Purpose::Import | Purpose::Complete => {}
+    let fields = schema.fields_by_name();
+    let mut filled: Vec<(String, Value)> = Vec::with_capacity(fields.len().max(record.len()));
+    let mut given = std::mem::take(record).into_iter().peekable();
+    for field in fields {
+        while let Some(stranger) = given.next_if(|(name, _)| *name < field.name) {
+            filled.push(stranger);
         }
-        match record.get_mut(&field.name) {
-            Some(value) => fill_value(field, value, purpose, fill),
-            None => {
-                let mut value = absent_value(field, purpose, fill);
-                fill_value(field, &mut value, purpose, fill);
-                record.insert(field.name.clone(), value);
-            }
-        }
+        let (name, given) = match given.next_if(|(name, _)| *name == field.name) {
+            Some((name, value)) => (name, Some(value)),
+            None => (field.name.clone(), None),
+        };
+        let made = match purpose {
+            Purpose::Insert => automatic(field, given.as_ref(), fill),
+            Purpose::Import if given.is_none() => automatic(field, None, fill),
+            Purpose::Import | Purpose::Complete => None,
+        };
+        let mut value = made.or(given).unwrap_or_else(|| absent_value(field, purpose, fill));
+        fill_value(field, &mut value, purpose, fill);
+        filled.push((name, value));
     }
+    filled.extend(given);
+    *record = filled.into_iter().collect();
 }
 
 fn fill_value(field: &Field, value: &mut Value, purpose: Purpose, fill: &mut dyn Fill) {
@@ -111,21 +121,21 @@ fn secret(fill: &mut dyn Fill) -> String {
     text
 }
 
-fn automatic(field: &Field, record: &mut Map<String, Value>, fill: &mut dyn Fill) {
+/// The value that the engine gives a field; None: what was given stays.
+fn automatic(field: &Field, given: Option<&Value>, fill: &mut dyn Fill) -> Option<Value> {
     if !field.auto {
-        return;
+        return None;
     }
-    let given = record.get(&field.name);
-    let value = match (field.kind, field.name.as_str()) {
+    let unset = given.is_none_or(Value::is_null);
+    match (field.kind, field.name.as_str()) {
         // A null id would be no id.
-        (FieldType::String, _) if field.uuid && given.is_none_or(Value::is_null) => Value::from(fill.uuid()),
-        (FieldType::String, _) if given.is_some() => return,
-        (FieldType::String, _) => Value::from(fill.token()),
-        (_, "updated_at") => now(field, fill),
-        _ if given.is_none_or(Value::is_null) => now(field, fill),
-        _ => return,
-    };
-    record.insert(field.name.clone(), value);
+        (FieldType::String, _) if field.uuid && unset => Some(Value::from(fill.uuid())),
+        (FieldType::String, _) if given.is_some() => None,
+        (FieldType::String, _) => Some(Value::from(fill.token())),
+        (_, "updated_at") => Some(now(field, fill)),
+        _ if unset => Some(now(field, fill)),
+        _ => None,
+    }
 }
 
 /// The current time as the field holds it: whole seconds, or seconds with milliseconds for `number` fields.
@@ -138,7 +148,14 @@ pub(crate) fn now(field: &Field, fill: &mut dyn Fill) -> Value {
 }
 
 fn drop_duplicates(list: &mut Vec<Value>) {
-    if list.len() < 2 {
+    // Most sets are short, and then comparing each with each is the cheapest.
+    if list.len() <= 8 {
+        let repeats = |list: &[Value], at: usize| list[..at].contains(&list[at]);
+        for at in (1..list.len()).rev() {
+            if repeats(list, at) {
+                list.remove(at);
+            }
+        }
         return;
     }
     let mut seen = std::collections::BTreeSet::new();

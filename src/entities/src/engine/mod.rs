@@ -14,6 +14,9 @@ pub(crate) type Errors = Map<String, Value>;
 
 /// The value at a dotted path through objects; Null when there is none.
 pub(crate) fn value_at<'a>(record: &'a Map<String, Value>, path: &str) -> &'a Value {
+    if let Some(value) = record.get(path) {
+        return value;
+    }
     let mut steps = path.split('.');
     let first = steps.next().and_then(|name| record.get(name)).unwrap_or(&Value::Null);
     steps.fold(first, |value, name| value.get(name).unwrap_or(&Value::Null))

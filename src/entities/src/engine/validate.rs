@@ -31,15 +31,23 @@ impl Validation<'_> {
     /// Every error of a record; empty when it is valid.
     pub(crate) fn record(&self, schema: &Schema, record: &Map<String, Value>) -> Errors {
         let mut errors = Errors::new();
-        for name in record.keys().filter(|name| schema.field(name).is_none()) {
-            errors.insert(name.clone(), Value::from("unknown field"));
-        }
-        for field in schema.fields().filter(|field| self.implied != Some(field.name.as_str())) {
-            let value = record.get(&field.name).unwrap_or(&Value::Null);
-            if let Err(error) = self.value(field, value) {
-                errors.insert(field.name.clone(), error);
+        let mut stranger = |name: &String| _ = errors.insert(name.clone(), Value::from("unknown field"));
+        // Both by name, side by side.
+        let mut members = record.iter().peekable();
+        let mut faults = Vec::new();
+        for field in schema.fields_by_name() {
+            while let Some((name, _)) = members.next_if(|(name, _)| **name < field.name) {
+                stranger(name);
+            }
+            let value = members.next_if(|(name, _)| **name == field.name).map_or(&Value::Null, |(_, value)| value);
+            if self.implied != Some(field.name.as_str())
+                && let Err(error) = self.value(field, value)
+            {
+                faults.push((field.name.clone(), error));
             }
         }
+        members.for_each(|(name, _)| stranger(name));
+        errors.extend(faults);
         checks::run(self, schema, record, &mut errors);
         errors
     }

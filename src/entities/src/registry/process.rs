@@ -41,7 +41,7 @@ impl Registry {
         if entity.name == "targets" {
             transform::normalise_target(&mut input)?;
         }
-        self.expand(entity, &mut input)?;
+        expand(entity.schema_of(&input), &mut input)?;
         fill::fill_record(entity.schema_of(&input), &mut input, Purpose::Insert, fill);
         self.resolve_references(entity, &mut input, read)?;
         self.check(entity, &input, self.circumstances(fill))?;
@@ -70,7 +70,7 @@ impl Registry {
         let ttl = take_ttl(entity, &mut input, fill.now_millis() / 1000)?;
         let sent: Vec<String> = input.keys().cloned().collect();
         plugin_protocols(entity, &input, &overlaid(stored, &input), read)?;
-        self.expand_for(entity, &overlaid(stored, &input), &mut input)?;
+        expand(entity.schema_of(&overlaid(stored, &input)), &mut input)?;
         let schema = entity.schema_of(&overlaid(stored, &input));
         let stored_ttl = stored.get("ttl").cloned().unwrap_or(Value::Null);
         let mut merged = merge(schema, stored.clone(), input);
@@ -152,19 +152,6 @@ impl Registry {
         Validation { kind: self.options.kind, now_seconds: fill.now_millis() / 1000, ..Validation::default() }
     }
 
-    fn expand(&self, entity: &EntitySchema, input: &mut Record) -> Result<(), EntityError> {
-        let chosen: Record =
-            entity.subschema_key.iter().filter_map(|key| input.get_key_value(key)).map(owned).collect();
-        self.expand_for(entity, &chosen, input)
-    }
-
-    /// Expands shorthands of the variant that `chosen` selects.
-    fn expand_for(&self, entity: &EntitySchema, chosen: &Record, input: &mut Record) -> Result<(), EntityError> {
-        let mut errors = Errors::new();
-        fill::expand_shorthands(entity.schema_of(chosen), input, &mut errors);
-        if errors.is_empty() { Ok(()) } else { Err(EntityError::SchemaViolation { fields: errors }) }
-    }
-
     pub(super) fn check(
         &self,
         entity: &EntitySchema,
@@ -194,6 +181,13 @@ impl Registry {
     }
 }
 
+/// Puts the fields that shorthands stand for in their place.
+fn expand(schema: &Schema, input: &mut Record) -> Result<(), EntityError> {
+    let mut errors = Errors::new();
+    fill::expand_shorthands(schema, input, &mut errors);
+    if errors.is_empty() { Ok(()) } else { Err(EntityError::SchemaViolation { fields: errors }) }
+}
+
 fn unknown_variant(entity: &str, value: &Value) -> String {
     if value.is_null() {
         return REQUIRED.to_owned();
@@ -204,10 +198,6 @@ fn unknown_variant(entity: &str, value: &Value) -> String {
         "vaults" => format!("vault '{name}' is not installed"),
         _ => format!("unknown type: {name}"),
     }
-}
-
-fn owned((name, value): (&String, &Value)) -> (String, Value) {
-    (name.clone(), value.clone())
 }
 
 fn overlaid(stored: &Record, input: &Record) -> Record {

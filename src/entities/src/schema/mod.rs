@@ -214,6 +214,8 @@ pub(crate) struct ConditionalAtLeastOneOf {
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
     fields: Vec<Arc<Field>>,
+    /// The same by name, as the members of a record stand.
+    by_name: Vec<Arc<Field>>,
     shorthands: Vec<Arc<Field>>,
     pub(crate) checks: Vec<Check>,
     /// Checks as `GET /schemas` shows them.
@@ -221,6 +223,16 @@ pub struct Schema {
 }
 
 impl Schema {
+    pub(crate) fn new(fields: Vec<Arc<Field>>, shorthands: Vec<Arc<Field>>) -> Schema {
+        let by_name = by_name(&fields);
+        Schema { fields, by_name, shorthands, checks: Vec::new(), checks_json: Vec::new() }
+    }
+
+    /// Fields by name, so that they can be walked side by side with the members of a record.
+    pub(crate) fn fields_by_name(&self) -> impl ExactSizeIterator<Item = &Field> {
+        self.by_name.iter().map(Arc::as_ref)
+    }
+
     /// Fields in schema order.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter().map(Arc::as_ref)
@@ -233,7 +245,8 @@ impl Schema {
 
     /// The field of this name; shorthands are not fields.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| field.name == name).map(Arc::as_ref)
+        let found = self.by_name.binary_search_by(|field| field.name.as_str().cmp(name)).ok()?;
+        self.by_name.get(found).map(Arc::as_ref)
     }
 
     /// The shorthand of this name.
@@ -258,8 +271,17 @@ impl Schema {
                 None => merged.fields.push(Arc::clone(field)),
             }
         }
+        merged.by_name = by_name(&merged.fields);
         merged.checks.extend(other.checks.iter().cloned());
         merged.checks_json.extend(other.checks_json.iter().cloned());
         merged
     }
+}
+
+/// Of fields of one name the first counts.
+fn by_name(fields: &[Arc<Field>]) -> Vec<Arc<Field>> {
+    let mut sorted = fields.to_vec();
+    sorted.sort_by(|left, right| left.name.cmp(&right.name));
+    sorted.dedup_by(|later, first| later.name == first.name);
+    sorted
 }

@@ -50,11 +50,10 @@ fn fault<T>(path: &str, text: impl Into<String>) -> Result<T, SchemaError> {
 
 /// Reads `fields`, `shorthand_fields` and `entity_checks` of an object.
 pub(crate) fn schema_from(object: &Object, path: &str, options: FileOptions<'_>) -> Result<Schema, SchemaError> {
-    let mut schema = Schema {
-        fields: fields(object.get("fields"), path, options)?,
-        shorthands: fields(object.get("shorthand_fields"), path, options)?,
-        ..Schema::default()
-    };
+    let mut schema = Schema::new(
+        fields(object.get("fields"), path, options)?,
+        fields(object.get("shorthand_fields"), path, options)?,
+    );
     for check in object.get("entity_checks").and_then(Value::as_array).into_iter().flatten() {
         let Some(check) = check.as_object() else {
             return fault(path, "an entity check must be an object");

@@ -136,6 +136,29 @@ fn the_log_keeps_the_versions_it_is_set_to() {
 }
 
 #[test]
+fn a_log_of_many_changes_forgets_its_oldest_versions_bit_by_bit() {
+    let folder = tempdir().unwrap();
+    let store = open(folder.path(), LmdbOptions { keep_changes: 1000, ..options() });
+    let services = |numbers: std::ops::Range<u64>| {
+        numbers.map(|number| ("services", service(number, &format!("s{number}")))).collect::<Vec<_>>()
+    };
+    insert(&store, services(0..900)).unwrap();
+    insert(&store, services(900..1000)).unwrap();
+    assert!(matches!(store.changes_since(0, 10), Ok(Changes::Deltas(changes)) if changes.len() == 2));
+    // One more is too many: the first version is forgotten at once, what it did is swept up by this write and the next.
+    let logged = (1000..1005).map(|number| {
+        insert(&store, services(number..number + 1)).unwrap();
+        assert!(matches!(store.changes_since(0, 10), Ok(Changes::TooOld { oldest: 1 })));
+        store.logged_changes()
+    });
+    assert_eq!(logged.collect::<Vec<_>>(), [745, 490, 235, 104, 105]);
+    // The newest version stays, however large it is.
+    insert(&store, services(2000..4000)).unwrap();
+    assert!(matches!(store.changes_since(7, 10), Ok(Changes::Deltas(changes)) if changes[0].deltas.len() == 2000));
+    assert_eq!(store.verify().unwrap(), Vec::<String>::new());
+}
+
+#[test]
 fn a_second_opening_is_refused_by_name() {
     let folder = tempdir().unwrap();
     let first = open(folder.path(), options());
