@@ -7,7 +7,7 @@
 
 use crate::{Needs, Phases, Plugin, PluginFacts};
 use cells::{Cells, Consumers};
-use gwctl_entities::{Record, view};
+use gwctl_entities::view;
 use std::sync::Arc;
 
 pub use chains::{Builder, Chains};
@@ -21,8 +21,8 @@ mod run;
 pub struct Configured {
     /// Facts of the row.
     pub facts: PluginFacts,
-    /// Its settings.
-    pub config: Record,
+    /// The row; shared with the owner of the configuration.
+    pub row: Arc<view::Plugin>,
     /// Higher runs first.
     pub priority: i64,
     /// Copy of [`Plugin::phases`].
@@ -36,13 +36,14 @@ pub struct Configured {
 impl Configured {
     /// Whether building the row again would give the same.
     fn is(&self, row: &view::Plugin) -> bool {
-        let facts = &self.facts;
-        *facts.name == row.name
-            && facts.instance_name.as_deref() == row.instance_name.as_deref()
-            && facts.service == row.service
-            && facts.route == row.route
-            && facts.consumer == row.consumer
-            && self.config == row.config
+        // All but `enabled` and `protocols`, which no plugin sees.
+        let known = &*self.row;
+        known.name == row.name
+            && known.instance_name == row.instance_name
+            && known.service == row.service
+            && known.route == row.route
+            && known.consumer == row.consumer
+            && known.config == row.config
     }
 }
 

@@ -94,7 +94,7 @@ impl Snapshot {
         let service_of = |route: &str| tables.routes.get(route).map(|route| route.service.clone());
         let builder = Builder { hosts: &options.hosts, node: &options.node, service_of: &service_of };
         let rows = changes::<Plugin>(&self.tables, tables);
-        let rows = rows.iter().map(|change| (change.id.clone(), change.new.as_deref()));
+        let rows = rows.into_iter().map(|change| (change.id, change.new));
         let routes = changes::<Route>(&self.tables, tables).into_iter().map(|change| change.id);
         let chains = self.chains.change(rows, routes, &builder);
         chains.map_err(|faults| {

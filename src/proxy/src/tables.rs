@@ -220,8 +220,15 @@ impl Tables {
         rows.map(|(_, _, id)| id)
     }
 
+    fn is_empty(&self) -> bool {
+        Self::ENTITIES.iter().all(|entity| by_entity!(*entity, Kind => Kind::table(self).is_empty(), else true))
+    }
+
     /// These tables in terms of older ones: rows that say the same are those of `old`, so that both share them.
     pub(crate) fn settled(self, old: &Tables) -> Tables {
+        if old.is_empty() {
+            return self;
+        }
         let mut settled = old.clone();
         for entity in Self::ENTITIES {
             by_entity!(entity, Kind => settled.follow::<Kind>(old, &self), else ());

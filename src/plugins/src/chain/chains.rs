@@ -78,21 +78,21 @@ impl Chains {
     ///
     /// # Errors
     /// All rows that cannot be run.
-    pub fn change<'a>(
+    pub fn change(
         &self,
-        rows: impl IntoIterator<Item = (Arc<str>, Option<&'a view::Plugin>)>,
+        rows: impl IntoIterator<Item = (Arc<str>, Option<Arc<view::Plugin>>)>,
         routes: impl IntoIterator<Item = Arc<str>>,
         builder: &Builder<'_>,
     ) -> Result<Chains, Vec<ChainProblem>> {
         let mut chains = self.clone();
         let mut reached = Reached { routes: routes.into_iter().collect(), ..Reached::default() };
         // All old rows go first: the place of one may pass to another.
-        let take = |(id, new): (Arc<str>, Option<&'a view::Plugin>)| (chains.take(&id, &mut reached), new);
+        let take = |(id, new): (Arc<str>, Option<Arc<view::Plugin>>)| (chains.take(&id, &mut reached), new);
         let rows: Vec<_> = rows.into_iter().map(take).collect();
         let mut problems = Vec::new();
         for (old, new) in rows {
             let Some(new) = new.filter(|new| new.enabled) else { continue };
-            match old.filter(|old| old.is(new)).map_or_else(|| configure(new, builder), Ok) {
+            match old.filter(|old| old.is(&new)).map_or_else(|| configure(&new, builder), Ok) {
                 Ok(row) => chains.put(row, &mut reached),
                 Err(problem) => problems.push(problem),
             }
@@ -194,7 +194,7 @@ fn bound_to(row: &Configured) -> Option<(Bound, Arc<str>, Arc<str>)> {
     Some((bound, id.clone(), row.facts.id.clone()))
 }
 
-fn configure(row: &view::Plugin, builder: &Builder<'_>) -> Result<Arc<Configured>, ChainProblem> {
+fn configure(row: &Arc<view::Plugin>, builder: &Builder<'_>) -> Result<Arc<Configured>, ChainProblem> {
     let problem = |reason: String| ChainProblem { name: row.name.clone(), id: row.id.to_string(), reason };
     let host = builder.hosts.iter().find_map(|host| Some((host, host.priority(&row.name)?)));
     let (host, priority) = host.ok_or_else(|| problem("the plugin is not installed on this node".to_owned()))?;
@@ -209,5 +209,5 @@ fn configure(row: &view::Plugin, builder: &Builder<'_>) -> Result<Arc<Configured
     };
     let plugin = host.build(&row.name, &row.config, &facts).map_err(|error| problem(error.to_string()))?;
     let (phases, needs) = (plugin.phases(), plugin.needs());
-    Ok(Arc::new(Configured { facts, config: row.config.clone(), priority, phases, needs, plugin }))
+    Ok(Arc::new(Configured { facts, row: row.clone(), priority, phases, needs, plugin }))
 }

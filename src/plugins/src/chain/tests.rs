@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{EmptyDirectory, Node, PluginError, PluginHost, Step, context::Context};
-use gwctl_entities::Value;
+use gwctl_entities::{Record, Value};
 use proptest::prelude::*;
 use serde_json::json;
 use std::future::Future;
@@ -66,8 +66,8 @@ impl PluginHost for Probes {
     }
 }
 
-fn rows(rows: Value) -> Vec<view::Plugin> {
-    serde_json::from_value(rows).unwrap()
+fn rows(rows: Value) -> Vec<Arc<view::Plugin>> {
+    serde_json::from_value::<Vec<view::Plugin>>(rows).unwrap().into_iter().map(Arc::new).collect()
 }
 
 fn node() -> Arc<Node> {
@@ -79,7 +79,7 @@ fn build(list: Value, previous: Option<&Chains>) -> Result<Chains, Vec<ChainProb
     let empty = Chains::default();
     let previous = previous.unwrap_or(&empty);
     let gone = previous.rows().map(|row| row.facts.id.clone()).filter(|id| rows.iter().all(|row| row.id != *id));
-    let changes = gone.map(|id| (id, None)).chain(rows.iter().map(|row| (row.id.clone(), Some(row))));
+    let changes = gone.map(|id| (id, None)).chain(rows.iter().map(|row| (row.id.clone(), Some(row.clone()))));
     let hosts: [Arc<dyn PluginHost>; 1] = [Arc::new(Probes)];
     let service_of = |route: &str| (route == "r").then(|| Some("s".into()));
     previous.change(changes, ["r".into()], &Builder { hosts: &hosts, node: &node(), service_of: &service_of })
@@ -227,16 +227,16 @@ proptest! {
                 route_of[usize::from(moved) % 2] = [None, Some(None), Some(Some("s")), Some(Some("t"))][place % 4];
             }
             let (id, row) = row_at(place, text.unwrap_or(0));
-            let row: Option<view::Plugin> = text.map(|_| serde_json::from_value(row).unwrap());
+            let row: Option<Arc<view::Plugin>> = text.map(|_| Arc::new(serde_json::from_value(row).unwrap()));
             let service_of = |route: &str| route_of[usize::from(route == "r")].map(|service| service.map(Arc::from));
             let builder = Builder { hosts: &hosts, node: &node, service_of: &service_of };
             let routes = || ["q".into(), "r".into()];
-            chains = chains.change([(id.clone(), row.as_ref())], routes(), &builder).unwrap();
+            chains = chains.change([(id.clone(), row.clone())], routes(), &builder).unwrap();
             match row {
                 Some(row) => _ = model.insert(id, row),
                 None => _ = model.remove(&id),
             }
-            let all = model.iter().map(|(id, row)| (id.clone(), Some(row)));
+            let all = model.iter().map(|(id, row): (&Arc<str>, &Arc<view::Plugin>)| (id.clone(), Some(row.clone())));
             let built = Chains::default().change(all, routes(), &builder).unwrap();
             for (route, service) in [("q", None), ("q", Some("s")), ("r", Some("s")), ("x", Some("t")), ("x", None)] {
                 let led = service_of(route).is_none_or(|to| to.as_deref() == service);

@@ -160,7 +160,7 @@ fn answer(snapshot: &Snapshot, host: &str, target: &str) -> String {
         snapshot.chains.of_route(&found.route.id, found.service.map(|service| &*service.id))
     });
     let rows = |consumer: Option<&str>| -> Vec<_> {
-        let rows = chain.rows(consumer).map(|row| (row.facts.id.clone(), row.config["status_code"].to_string()));
+        let rows = chain.rows(consumer).map(|row| (row.facts.id.clone(), row.row.config["status_code"].to_string()));
         rows.collect()
     };
     let plan = found.as_ref().and_then(|found| snapshot.plans.of(&found.service?.id)).map(|plan| {
