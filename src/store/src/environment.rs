@@ -2,6 +2,7 @@
 
 use crate::fault::{Fault, StoreError};
 use crate::gate::{Gate, Pass};
+use crate::pages;
 use crate::tables::{self, Tables};
 use heed::{CompactionOption, Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use rustix::fs::{FlockOperation, flock};
@@ -71,6 +72,7 @@ impl Environment {
         // Twice the file: then it hardly ever grows while readers are about.
         let doubled = usize::try_from(file).unwrap_or(usize::MAX).saturating_mul(2);
         let map = size.initial.max(doubled).min(limit).next_multiple_of(STEP);
+        refuse_damaged(folder)?;
         let env = open_env(folder, map).map_err(at)?;
         refuse_truncated(&env, folder, file)?;
         reserve_readers(folder);
@@ -177,6 +179,15 @@ fn resize(env: &Env<WithoutTls>, size: usize) -> Result<(), heed::Error> {
     // SAFETY: the only caller has closed the gate, so no read transaction is open or can be begun, and holds the
     // writer's lock without a transaction.
     unsafe { env.resize(size) }
+}
+
+fn refuse_damaged(folder: &Path) -> Result<(), StoreError> {
+    let path = folder.join("data.mdb");
+    match pages::damage(&path) {
+        Ok(None) => Ok(()),
+        Ok(Some(detail)) => Err(StoreError::Damaged { folder: folder.to_owned(), detail }),
+        Err(source) => Err(StoreError::Io { action: "read", path, source }),
+    }
 }
 
 /// A file shorter than its own account of itself would end the process (SIGBUS) at the first touch of what is missing.

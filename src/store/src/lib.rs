@@ -21,6 +21,7 @@ mod index;
 mod keys;
 pub mod lmdb;
 mod log;
+mod pages;
 mod reading;
 #[cfg(test)]
 mod suite;
