@@ -98,7 +98,7 @@ fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
     context.route = Some(route);
     context.service = service;
     context.upstream = upstream;
-    flight.run.route(chain.clone());
+    flight.run.route(chain);
     gate.map_or(Ok(prefix), |exit| Err(Box::new(exit)))
 }
 

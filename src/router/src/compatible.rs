@@ -4,7 +4,7 @@ use crate::compile::{Compiled, PathRule};
 use crate::conditions::Target;
 use crate::index::Index;
 use crate::matched::{Captures, Match, Taken};
-use crate::pattern::Span;
+use crate::pattern::{Pattern, Span};
 use crate::problem::RouteProblem;
 use crate::request::Request;
 use crate::router::{FiledRoute, RouteEntry};
@@ -29,13 +29,25 @@ pub(crate) struct Compatible {
 struct Matcher {
     order: Reverse<(u64, Uuid)>,
     part: u32,
-    /// Number of the path in the part; `ANY_PATH` when it has none.
+    /// Number of the path in the part.
     path: u32,
+    takes: Takes,
     route: Arc<Compiled>,
 }
 
-/// Stands for "any path" in `Matcher::path`.
-const ANY_PATH: u32 = u32::MAX;
+/// What a matcher takes of a path under whose beginning it is filed.
+#[derive(Debug, Clone, Copy)]
+enum Takes {
+    /// Nothing, of any path.
+    Any,
+    /// So many bytes.
+    Prefix(u32),
+    /// What the expression says.
+    Regex,
+}
+
+/// What was taken of a path: a part of it, and by which expression.
+type Took<'r> = Option<(Span, Option<&'r Pattern>)>;
 
 impl Matcher {
     fn key(&self) -> (Reverse<(u64, Uuid)>, &str, u32, u32) {
@@ -112,7 +124,7 @@ impl Compatible {
     fn find_in_index<'r, 'q>(&'r self, request: &Request<'q>, skip_yielding: bool) -> Option<Match<'r, 'q>> {
         let target = Target::of(request);
         let path = request.path.as_str();
-        let mut best: Option<(&Matcher, Option<(&PathRule, Span)>)> = None;
+        let mut best: Option<(&Matcher, Took<'_>)> = None;
         self.index.candidates(target.host, request.path.as_bytes(), |list| {
             for matcher in list.iter() {
                 if best.is_some_and(|(known, _)| known <= matcher) {
@@ -140,7 +152,11 @@ impl Compatible {
                 if skip_yielding && compiled.yields_plain || !compiled.meets(request, target) {
                     return None;
                 }
-                Some(matched(&compiled.filed, request, part.find_path(request.path.as_str())?))
+                let taken = part.find_path(request.path.as_str())?.map(|(rule, span)| match rule {
+                    PathRule::Prefix(_) => (span, None),
+                    PathRule::Regex { pattern, .. } => (span, Some(pattern)),
+                });
+                Some(matched(&compiled.filed, request, taken))
             })
         })
     }
@@ -149,11 +165,16 @@ impl Compatible {
 /// What is filed of each part of a route, and under which beginning of a path.
 fn filed(compiled: &Arc<Compiled>) -> impl Iterator<Item = Vec<(Matcher, &str)>> {
     compiled.parts.iter().zip(0..).map(move |(part, number)| {
-        let matcher = |path| Matcher { order: Reverse(part.order), part: number, path, route: compiled.clone() };
+        let order = Reverse(part.order);
+        let matcher = |path, takes| Matcher { order, part: number, path, takes, route: compiled.clone() };
         if part.paths.is_empty() {
-            return vec![(matcher(ANY_PATH), "")];
+            return vec![(matcher(0, Takes::Any), "")];
         }
-        part.prefixes().map(|(path, prefix)| (matcher(path), prefix)).collect()
+        let filed = part.paths.iter().zip(0..).map(|(rule, path)| match rule {
+            PathRule::Prefix(prefix) => (matcher(path, Takes::Prefix(prefix.len() as u32)), &**prefix),
+            PathRule::Regex { literal, .. } => (matcher(path, Takes::Regex), &**literal),
+        });
+        filed.collect()
     })
 }
 
@@ -165,26 +186,27 @@ impl Matcher {
         target: Target<'_>,
         path: Option<&str>,
         skip_yielding: bool,
-    ) -> Option<Option<(&'r PathRule, Span)>> {
+    ) -> Option<Took<'r>> {
         let compiled = &*self.route;
         if skip_yielding && compiled.yields_plain || !compiled.meets_in_tree(request, target) {
             return None;
         }
-        if self.path == ANY_PATH {
-            return Some(None);
-        }
-        let rule = &compiled.parts[self.part as usize].paths[self.path as usize];
-        match rule {
-            PathRule::Prefix(prefix) => Some(Some((rule, (0, prefix.len())))),
-            PathRule::Regex { pattern, .. } => Some(Some((rule, pattern.find(path?)?))),
+        match self.takes {
+            Takes::Any => Some(None),
+            Takes::Prefix(length) => Some(Some(((0, length as usize), None))),
+            Takes::Regex => {
+                let rule = &compiled.parts[self.part as usize].paths[self.path as usize];
+                let PathRule::Regex { pattern, .. } = rule else { return None };
+                Some(Some((pattern.find(path?)?, Some(pattern))))
+            }
         }
     }
 }
 
-fn matched<'r, 'q>(filed: &'r FiledRoute, request: &Request<'q>, taken: Option<(&'r PathRule, Span)>) -> Match<'r, 'q> {
-    let part = taken.and_then(|(_, (start, end))| request.path.as_str()?.get(start..end));
+fn matched<'r, 'q>(filed: &'r FiledRoute, request: &Request<'q>, taken: Took<'r>) -> Match<'r, 'q> {
+    let part = taken.and_then(|((start, end), _)| request.path.as_str()?.get(start..end));
     let captures = match taken {
-        Some((PathRule::Regex { pattern, .. }, _)) => Captures::Of(pattern),
+        Some((_, Some(pattern))) => Captures::Of(pattern),
         _ => Captures::None,
     };
     Match::new(filed, request, part.map_or(Taken::Nothing, Taken::Path), captures)

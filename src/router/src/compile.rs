@@ -58,17 +58,6 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// What the paths begin with, as far as it is known, by their number.
-    pub(crate) fn prefixes(&self) -> impl Iterator<Item = (u32, &str)> + Clone {
-        self.paths.iter().enumerate().map(|(number, rule)| {
-            let prefix = match rule {
-                PathRule::Prefix(prefix) => prefix,
-                PathRule::Regex { literal, .. } => literal,
-            };
-            (number as u32, &**prefix)
-        })
-    }
-
     /// The first path rule that takes the path, and what it takes; `Some(None)` when any path will do.
     pub(crate) fn find_path(&self, path: Option<&str>) -> Option<Option<(&PathRule, Span)>> {
         if self.paths.is_empty() {

@@ -2,13 +2,15 @@
 
 use imbl::OrdSet;
 use imbl::shared_ptr::DefaultSharedPtr;
+use std::cmp::Ordering;
 
 /// Longest list that is copied as a whole when it changes.
 const FEW: usize = 32;
 
-/// Items in order, each once. Most lists hold one item, so a short one is plain.
+/// Items in order, each once. Most lists hold one item, which is found without another step through memory.
 #[derive(Debug, Clone)]
 pub(crate) enum List<T: Ord> {
+    One(T),
     Few(Vec<T>),
     Many(OrdSet<T>),
 }
@@ -16,56 +18,64 @@ pub(crate) enum List<T: Ord> {
 impl<T: Ord + Clone> List<T> {
     /// Takes an item into a list that may not be there yet.
     pub(crate) fn insert(list: &mut Option<List<T>>, item: T) {
-        let Some(known) = list else {
-            *list = Some(List::Few(vec![item]));
-            return;
-        };
-        match known {
-            List::Few(items) => match items.binary_search(&item) {
-                Ok(_) => {}
-                Err(at) if items.len() < FEW => {
-                    items.reserve_exact(1);
-                    items.insert(at, item);
-                }
-                Err(_) => {
-                    let mut many: OrdSet<T> = std::mem::take(items).into_iter().collect();
-                    many.insert(item);
-                    *known = List::Many(many);
-                }
+        let known = match list.take() {
+            None => List::One(item),
+            Some(List::One(other)) => match other.cmp(&item) {
+                Ordering::Less => List::Few(vec![other, item]),
+                Ordering::Equal => List::One(other),
+                Ordering::Greater => List::Few(vec![item, other]),
             },
-            List::Many(items) => _ = items.insert(item),
-        }
+            Some(List::Few(items)) => insert(items, item),
+            Some(List::Many(mut items)) => {
+                items.insert(item);
+                List::Many(items)
+            }
+        };
+        *list = Some(known);
     }
 
     /// Takes an item out, and the list with the last one.
     pub(crate) fn remove(list: &mut Option<List<T>>, item: &T) {
-        let is_empty = match list {
-            None => return,
-            Some(List::Few(items)) => {
+        *list = match list.take() {
+            Some(List::One(other)) if other == *item => None,
+            Some(List::Few(mut items)) => {
                 if let Ok(at) = items.binary_search(item) {
                     items.remove(at);
                 }
-                items.is_empty()
-            }
-            Some(List::Many(items)) => {
-                items.remove(item);
-                if items.len() <= FEW / 2 {
-                    *list = Some(List::Few(items.iter().cloned().collect()));
+                match items.len() {
+                    1 => items.pop().map(List::One),
+                    _ => Some(List::Few(items)),
                 }
-                false
             }
+            Some(List::Many(mut items)) => {
+                items.remove(item);
+                let few = items.len() <= FEW / 2;
+                Some(if few { List::Few(items.iter().cloned().collect()) } else { List::Many(items) })
+            }
+            unchanged => unchanged,
         };
-        if is_empty {
-            *list = None;
-        }
     }
 
     /// The items in order.
     pub(crate) fn iter(&self) -> Iter<'_, T> {
         match self {
+            List::One(item) => Iter::Few(std::slice::from_ref(item).iter()),
             List::Few(items) => Iter::Few(items.iter()),
             List::Many(items) => Iter::Many(items.iter()),
         }
+    }
+}
+
+/// Puts an item into a short list of two or more.
+fn insert<T: Ord + Clone>(mut items: Vec<T>, item: T) -> List<T> {
+    match items.binary_search(&item) {
+        Ok(_) => List::Few(items),
+        Err(at) if items.len() < FEW => {
+            items.reserve_exact(1);
+            items.insert(at, item);
+            List::Few(items)
+        }
+        Err(_) => List::Many(items.into_iter().chain([item]).collect()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A persistent radix tree over byte strings: a copy costs nothing, a change copies the nodes on its path and shares
 //! the rest with the tree it came from.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// Values by key. Under a request's text, [`Trie::prefixes`] finds the values of all keys that the text begins with.
@@ -12,10 +13,44 @@ pub(crate) struct Trie<V> {
 /// Below the root every node has a value or at least two children.
 #[derive(Debug, Clone)]
 struct Node<V> {
-    label: Box<[u8]>,
+    label: Label,
     /// By the first byte of the child's label.
     children: Vec<(u8, Arc<Node<V>>)>,
     value: Option<V>,
+}
+
+/// A text that mostly fits into the node, so that comparing it takes no further step through memory.
+#[derive(Debug, Clone)]
+enum Label {
+    Short(u8, [u8; SHORT]),
+    Long(Box<[u8]>),
+}
+
+/// Longest label that is kept in the node.
+const SHORT: usize = 22;
+
+impl Label {
+    fn new(text: &[u8]) -> Label {
+        let mut short = [0; SHORT];
+        match short.get_mut(..text.len()) {
+            Some(room) => {
+                room.copy_from_slice(text);
+                Label::Short(text.len() as u8, short)
+            }
+            None => Label::Long(text.into()),
+        }
+    }
+}
+
+impl Deref for Label {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Label::Short(length, text) => &text[..usize::from(*length)],
+            Label::Long(text) => text,
+        }
+    }
 }
 
 /// Values on one path that are found without allocating.
@@ -23,7 +58,7 @@ const SHALLOW: usize = 12;
 
 impl<V> Default for Trie<V> {
     fn default() -> Self {
-        Trie { root: Arc::new(Node { label: Box::default(), children: Vec::new(), value: None }) }
+        Trie { root: Arc::new(Node { label: Label::new(b""), children: Vec::new(), value: None }) }
     }
 }
 
@@ -131,7 +166,7 @@ impl<V> Node<V> {
         let mut value = None;
         edit(&mut value);
         if value.is_some() {
-            let leaf = Node { label: label.into(), children: Vec::new(), value };
+            let leaf = Node { label: Label::new(label), children: Vec::new(), value };
             self.children.reserve_exact(1);
             self.children.insert(at, (label[0], Arc::new(leaf)));
         }
@@ -140,8 +175,7 @@ impl<V> Node<V> {
     /// Becomes the node for the first `length` bytes of its label; what it was goes below.
     fn split(&mut self, length: usize) {
         let (head, tail) = self.label.split_at(length);
-        let (head, tail): (Box<[u8]>, Box<[u8]>) = (head.into(), tail.into());
-        let first = tail[0];
+        let (head, first, tail) = (Label::new(head), tail[0], Label::new(tail));
         let below = Node { label: tail, children: std::mem::take(&mut self.children), value: self.value.take() };
         self.label = head;
         self.children = vec![(first, Arc::new(below))];
@@ -156,7 +190,7 @@ impl<V: Clone> Node<V> {
         }
         let Some((_, only)) = self.children.pop() else { return };
         let only = Arc::unwrap_or_clone(only);
-        self.label = [&*self.label, &*only.label].concat().into();
+        self.label = Label::new(&[&*self.label, &*only.label].concat());
         (self.children, self.value) = (only.children, only.value);
     }
 }

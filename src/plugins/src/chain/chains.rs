@@ -3,6 +3,7 @@
 use super::cells::Cells;
 use super::{Chain, ChainProblem, Choice, Configured};
 use crate::{Node, PluginFacts, PluginHost};
+use arc_swap::ArcSwapOption;
 use gwctl_entities::view;
 use imbl::{HashMap, OrdMap, OrdSet};
 use std::cmp::Reverse;
@@ -29,7 +30,7 @@ pub struct Chains {
     /// What has rows of its own: kind, its id, id of the row.
     bound: OrdSet<(Bound, Arc<str>, Arc<str>)>,
     global: Arc<Chain>,
-    by_service: HashMap<Arc<str>, Arc<Chain>>,
+    by_service: HashMap<Arc<str>, Made>,
     by_route: HashMap<Arc<str>, OfRoute>,
     /// Services and their routes with a chain.
     routes: OrdSet<(Arc<str>, Arc<str>)>,
@@ -38,8 +39,32 @@ pub struct Chains {
 /// The chain of a route with rows of its own.
 #[derive(Clone)]
 struct OfRoute {
-    chain: Arc<Chain>,
+    made: Made,
     service: Option<Arc<str>>,
+}
+
+/// A chain that is made when it is first asked for, and once more when rows of the node have changed since: then all
+/// chains are out of date at once, and most of them may not be asked for soon.
+#[derive(Clone, Default)]
+struct Made(Arc<ArcSwapOption<MadeWith>>);
+
+struct MadeWith {
+    /// The node's chain at the time.
+    global: Arc<Chain>,
+    chain: Arc<Chain>,
+}
+
+impl Made {
+    fn get(&self, chains: &Chains, route: Option<&Arc<str>>, service: Option<&Arc<str>>) -> Arc<Chain> {
+        let known = self.0.load();
+        if let Some(known) = known.as_ref().filter(|known| Arc::ptr_eq(&known.global, &chains.global)) {
+            return known.chain.clone();
+        }
+        let chain = Arc::new(chains.chain(route, service));
+        // A request that still uses older chains may put theirs back: then it is made once more.
+        self.0.store(Some(Arc::new(MadeWith { global: chains.global.clone(), chain: chain.clone() })));
+        chain
+    }
 }
 
 /// What chains are built with.
@@ -73,8 +98,8 @@ impl Reached {
 
 impl Chains {
     /// The chains after some changes: `rows` by id with what they are now (None: gone), and ids of `routes` that are
-    /// new, gone, or lead to another service. Costs the chains that are reached: those of the rows' routes and services,
-    /// all of them for rows that are bound to neither. Plugin objects of rows that say the same are kept.
+    /// new, gone, or lead to another service. Costs the rows and the routes with rows of their own that lead to a reached
+    /// service. Plugin objects of rows that say the same are kept.
     ///
     /// # Errors
     /// All rows that cannot be run.
@@ -128,13 +153,10 @@ impl Chains {
     fn renew(&mut self, mut reached: Reached, builder: &Builder<'_>) {
         if reached.all {
             self.global = Arc::new(self.chain(None, None));
-            reached.services.extend(self.by_service.keys().cloned());
-            reached.routes.extend(self.by_route.keys().cloned());
         }
         for service in &reached.services {
             if self.has_rows(Bound::Service, service) {
-                let chain = Arc::new(self.chain(None, Some(service)));
-                self.by_service.insert(service.clone(), chain);
+                self.by_service.insert(service.clone(), Made::default());
             } else {
                 self.by_service.remove(service);
             }
@@ -149,9 +171,8 @@ impl Chains {
                 continue;
             }
             let Some(service) = (builder.service_of)(&route) else { continue };
-            let chain = Arc::new(self.chain(Some(&route), service.as_ref()));
             service.iter().for_each(|service| _ = self.routes.insert((service.clone(), route.clone())));
-            self.by_route.insert(route, OfRoute { chain, service });
+            self.by_route.insert(route, OfRoute { made: Made::default(), service });
         }
     }
 
@@ -170,9 +191,14 @@ impl Chains {
     }
 
     /// Chain of a route and its service.
-    pub fn of_route(&self, route: &str, service: Option<&str>) -> &Arc<Chain> {
-        let of_service = || service.and_then(|service| self.by_service.get(service));
-        self.by_route.get(route).map(|of_route| &of_route.chain).or_else(of_service).unwrap_or(&self.global)
+    pub fn of_route(&self, route: &str, service: Option<&str>) -> Arc<Chain> {
+        if let Some((route, of_route)) = self.by_route.get_key_value(route) {
+            return of_route.made.get(self, Some(route), of_route.service.as_ref());
+        }
+        match service.and_then(|service| self.by_service.get_key_value(service)) {
+            Some((service, made)) => made.get(self, None, Some(service)),
+            None => self.global.clone(),
+        }
     }
 
     /// All rows, in no order.

@@ -156,9 +156,10 @@ fn answer(snapshot: &Snapshot, host: &str, target: &str) -> String {
         destination_ip: None,
     };
     let found = snapshot.router.find(&request);
-    let chain = found.as_ref().map_or(snapshot.chains.global(), |found| {
-        snapshot.chains.of_route(&found.route.id, found.service.map(|service| &*service.id))
-    });
+    let chain = found.as_ref().map_or_else(
+        || snapshot.chains.global().clone(),
+        |found| snapshot.chains.of_route(&found.route.id, found.service.map(|service| &*service.id)),
+    );
     let rows = |consumer: Option<&str>| -> Vec<_> {
         let rows = chain.rows(consumer).map(|row| (row.facts.id.clone(), row.row.config["status_code"].to_string()));
         rows.collect()
