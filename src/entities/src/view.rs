@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Reads a typed view of a record. The error text names the field; a record that passed the engine never fails.
 pub fn from_record<T: serde::de::DeserializeOwned>(record: &Record) -> Result<T, serde_json::Error> {
-    serde_json::from_value(Value::Object(record.clone()))
+    T::deserialize(record)
 }
 
 fn foreign<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Arc<str>>, D::Error> {

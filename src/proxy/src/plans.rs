@@ -56,10 +56,10 @@ impl Plans {
             outdated.extend(services.filter_map(|plan| plan.wish.clone()));
             touched.extend(old.linked(link, &id).chain(new.linked(link, &id)).cloned());
         }
-        for Change { old: before, new: after, .. } in changes::<Route>(old, new) {
-            let services = [before, after].into_iter().flatten().filter_map(|route| route.service.clone());
-            touched.extend(services.filter(|service| plans.is_due(service, new)));
-        }
+        let ends = |change: Change<Route>| [change.old, change.new].into_iter().flatten();
+        let led_to = changes::<Route>(old, new).into_iter().flat_map(ends).filter_map(|route| route.service.clone());
+        let led_to: BTreeSet<Arc<str>> = led_to.collect();
+        touched.extend(led_to.into_iter().filter(|service| plans.is_due(service, new)));
         let mut wishes: Vec<_> = touched.iter().filter_map(|id| plans.by_service.remove(id)?.wish.clone()).collect();
         // All that had these are touched: nobody is left to let them go.
         outdated.iter().for_each(|wish| _ = plans.secure.remove(wish));

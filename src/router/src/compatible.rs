@@ -32,6 +32,8 @@ struct Matcher {
     /// Number of the path in the part.
     path: u32,
     takes: Takes,
+    /// Nothing but host and path is asked for, so that a candidate fits without a look at its route.
+    is_plain: bool,
     route: Arc<Compiled>,
 }
 
@@ -166,7 +168,8 @@ impl Compatible {
 fn filed(compiled: &Arc<Compiled>) -> impl Iterator<Item = Vec<(Matcher, &str)>> {
     compiled.parts.iter().zip(0..).map(move |(part, number)| {
         let order = Reverse(part.order);
-        let matcher = |path, takes| Matcher { order, part: number, path, takes, route: compiled.clone() };
+        let is_plain = compiled.is_plain();
+        let matcher = |path, takes| Matcher { order, part: number, path, takes, is_plain, route: compiled.clone() };
         if part.paths.is_empty() {
             return vec![(matcher(0, Takes::Any), "")];
         }
@@ -187,15 +190,16 @@ impl Matcher {
         path: Option<&str>,
         skip_yielding: bool,
     ) -> Option<Took<'r>> {
-        let compiled = &*self.route;
-        if skip_yielding && compiled.yields_plain || !compiled.meets_in_tree(request, target) {
+        let fits =
+            |compiled: &Compiled| !(skip_yielding && compiled.yields_plain) && compiled.meets_in_tree(request, target);
+        if !self.is_plain && !fits(&self.route) {
             return None;
         }
         match self.takes {
             Takes::Any => Some(None),
             Takes::Prefix(length) => Some(Some(((0, length as usize), None))),
             Takes::Regex => {
-                let rule = &compiled.parts[self.part as usize].paths[self.path as usize];
+                let rule = &self.route.parts[self.part as usize].paths[self.path as usize];
                 let PathRule::Regex { pattern, .. } = rule else { return None };
                 Some(Some((pattern.find(path?)?, Some(pattern))))
             }

@@ -106,6 +106,12 @@ impl Compiled {
         (!self.conditions.asks_port || self.conditions.match_host(target)) && self.meets_beyond_host(request)
     }
 
+    /// Whether host without port and path are all that it asks for.
+    pub(crate) fn is_plain(&self) -> bool {
+        let Conditions { snis, methods, asks_port, headers, .. } = &self.conditions;
+        snis.is_empty() && methods.is_empty() && !asks_port && headers.is_empty()
+    }
+
     fn meets_beyond_host(&self, request: &Request<'_>) -> bool {
         let conditions = &self.conditions;
         conditions.match_method(request) && conditions.match_sni(request) && conditions.match_headers(request)

@@ -164,6 +164,9 @@ impl Chains {
             let routes = self.routes.range(from..).take_while(|(of, _)| of == service);
             reached.routes.extend(routes.map(|(_, route)| route.clone()));
         }
+        if self.bound.is_empty() && self.by_route.is_empty() {
+            return;
+        }
         for route in reached.routes {
             let old = self.by_route.remove(&route).and_then(|old| old.service);
             old.map(|service| self.routes.remove(&(service, route.clone())));
