@@ -95,7 +95,7 @@ impl Configured {
         let loaded = self.verify(Value::Object(change.config_table)).map_err(Outcome::Refused)?;
         let verified = began.elapsed();
         let records: BTreeMap<_, _> = loaded.tables.into_iter().map(|table| (table.entity, table.records)).collect();
-        let prepared = self.gateway.prepare(|entity| records.get(entity).cloned().unwrap_or_default());
+        let prepared = self.gateway.prepare(|entity| records.get(entity).into_iter().flatten());
         let prepared = prepared.map_err(Outcome::Refused)?;
         let built = prepared.took;
         let hash = change.config_hash;

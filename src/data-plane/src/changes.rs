@@ -61,7 +61,7 @@ impl Configured {
         let loaded = table(&self.registry, deltas).and_then(|table| self.verify(Value::Object(table)));
         let tables = loaded.map_err(Outcome::Refused)?.tables;
         let records: BTreeMap<_, _> = tables.into_iter().map(|table| (table.entity, table.records)).collect();
-        let prepared = self.gateway.prepare(|entity| records.get(entity).cloned().unwrap_or_default());
+        let prepared = self.gateway.prepare(|entity| records.get(entity).into_iter().flatten());
         let prepared = prepared.map_err(Outcome::Refused)?;
         stored(self.cache.apply(&CachedConfiguration { hash: hash.to_string(), records }))?;
         self.gateway.install(prepared);

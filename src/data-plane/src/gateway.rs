@@ -3,6 +3,7 @@
 use gwctl_entities::Record;
 use gwctl_proxy::{Problem, Snapshot, SnapshotHandle, SnapshotOptions, Tables};
 use gwctl_store::Delta;
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,10 @@ impl Gateway {
     ///
     /// # Errors
     /// Everything that cannot be served, in words.
-    pub fn prepare<R: IntoIterator<Item = Record>>(&self, rows: impl FnMut(&str) -> R) -> Result<Prepared, String> {
+    pub fn prepare<R>(&self, rows: impl FnMut(&str) -> R) -> Result<Prepared, String>
+    where
+        R: IntoIterator<Item: Borrow<Record>>,
+    {
         let began = Instant::now();
         let tables = Tables::read(rows).map_err(|problems| in_words(&problems))?;
         self.build(&self.handle.load(), &tables, began)

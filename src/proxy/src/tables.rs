@@ -9,6 +9,7 @@ use imbl::ordmap::DiffItem;
 use imbl::{OrdMap, OrdSet};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 /// Rows by id.
@@ -160,12 +161,15 @@ impl Tables {
     ///
     /// # Errors
     /// All rows that cannot be read.
-    pub fn read<R: IntoIterator<Item = Record>>(mut rows: impl FnMut(&str) -> R) -> Result<Tables, Vec<Problem>> {
+    pub fn read<R>(mut rows: impl FnMut(&str) -> R) -> Result<Tables, Vec<Problem>>
+    where
+        R: IntoIterator<Item: Borrow<Record>>,
+    {
         let mut tables = Tables::default();
         let mut problems = Vec::new();
         for entity in Self::ENTITIES {
             for record in rows(entity) {
-                if let Err(problem) = tables.put(entity, &record) {
+                if let Err(problem) = tables.put(entity, record.borrow()) {
                     problems.push(problem);
                 }
             }
