@@ -8,7 +8,7 @@ use crate::pattern::{Pattern, Span};
 use crate::problem::RouteProblem;
 use crate::request::Request;
 use crate::router::{FiledRoute, RouteEntry};
-use imbl::HashMap;
+use imbl::OrdMap;
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 /// The compiled routes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Compatible {
-    pub(crate) routes: HashMap<Arc<str>, Arc<Compiled>>,
+    pub(crate) routes: OrdMap<Arc<str>, Arc<Compiled>>,
     index: Index<Matcher>,
     /// How many routes yield over plain HTTP.
     yielding: usize,

@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::router::{FiledRoute, RouteEntry};
 use crate::transform;
 use gwctl_entities::view::Route;
-use imbl::HashMap;
+use imbl::OrdMap;
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -22,7 +22,7 @@ const EXPRESSION: u64 = 0xff << 56;
 /// The compiled routes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Expressions {
-    pub(crate) routes: HashMap<Arc<str>, Arc<Written>>,
+    pub(crate) routes: OrdMap<Arc<str>, Arc<Written>>,
     index: Index<Matcher>,
     /// How many routes look at the path.
     with_paths: usize,

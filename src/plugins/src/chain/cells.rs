@@ -1,7 +1,7 @@
 //! Where the rows of a plugin name are bound. Persistent: a changed row copies the few nodes on its path.
 
 use super::{Configured, Demands};
-use imbl::HashMap;
+use imbl::{HashMap, OrdMap};
 use std::sync::Arc;
 
 /// Ids of a route and a service.
@@ -9,7 +9,7 @@ type Place = (Option<Arc<str>>, Option<Arc<str>>);
 
 /// The rows of one plugin name by the route and the service they are bound to.
 #[derive(Clone, Default)]
-pub(super) struct Cells(HashMap<Place, Arc<Cell>>);
+pub(super) struct Cells(OrdMap<Place, Arc<Cell>>);
 
 /// The rows of one name bound to the same route and service.
 #[derive(Clone, Default)]

@@ -25,7 +25,7 @@ enum Bound {
 /// All chains of a snapshot. A copy costs nothing and shares everything with the original.
 #[derive(Clone, Default)]
 pub struct Chains {
-    pub(super) rows: HashMap<Arc<str>, Arc<Configured>>,
+    pub(super) rows: OrdMap<Arc<str>, Arc<Configured>>,
     names: OrdMap<Name, Cells>,
     /// What has rows of its own: kind, its id, id of the row.
     bound: OrdSet<(Bound, Arc<str>, Arc<str>)>,
