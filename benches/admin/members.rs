@@ -43,8 +43,8 @@ pub(crate) fn measure(consumers: usize, batch: usize, report: &mut Report) {
     report.judge("the last batches against the first, processor time", millis(late) / millis(early).max(1.0), 4.0, "");
     report.tell("own memory (RssAnon) before", before, "MiB");
     report.tell("own memory at its peak, first quarter", quarter, "MiB");
-    report.tell("own memory at its peak", watch.most(), "MiB");
-    report.judge("own memory at its peak, against the first quarter", watch.most() / quarter, 1.2, "");
+    // A batch costs memory by its own size, up to 20 KB for each operation; what is stored costs none.
+    report.judge("own memory at its peak, all of the load", watch.most(), 20.0 + (each * 3) as f64 / 50.0, "MiB");
     report.tell("the store on disk", cp.stored(), "MiB");
     drop(watch);
     look_up(&mut cp, consumers, report);

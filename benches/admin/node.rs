@@ -80,13 +80,9 @@ impl ControlPlane {
         weight(self.node.id(), line)
     }
 
-    /// Time that processors have worked for the node: on a busy machine it says more than the clock on the wall.
+    /// See [`worked`].
     pub(crate) fn worked(&self) -> Duration {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.node.id())).unwrap();
-        // The name of the program may hold spaces; the fields behind it are counted from its end.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-        let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();
-        Duration::from_millis(ticks * 10)
+        worked(&self.node.id().to_string())
     }
 
     /// Bytes on disk of the store, in MiB.
@@ -112,6 +108,16 @@ pub(crate) fn weight(process: u32, line: &str) -> f64 {
     let found = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));
     let kilobytes = found.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
     kilobytes.unwrap_or_default() / 1024.0
+}
+
+/// Time that processors have worked for a process (`self` or its number): on a busy machine it says more than the clock
+/// on the wall.
+pub(crate) fn worked(process: &str) -> Duration {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(process).join("stat")).unwrap();
+    // The name of the program may hold spaces; the fields behind it are counted from its end.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {

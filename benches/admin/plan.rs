@@ -1,7 +1,7 @@
 //! The plan from one file to another, and `gwctl apply` and `gwctl diff` as people run them.
 
 use crate::GWCTL;
-use crate::node::{ControlPlane, timed};
+use crate::node::{ControlPlane, timed, worked};
 use crate::report::{Report, seconds};
 use crate::shape::{EACH, document};
 use gwctl_declarative::{DiffOptions, Existing, Limits, LoadOptions, Mode, TextForm, diff, load, parse};
@@ -27,6 +27,7 @@ fn between_files(texts: &[String; 2], entities: usize, report: &mut Report) {
         report.tell(name, seconds(took), "s");
         total += took;
     };
+    let before = worked("self");
     let read = |text: &str| parse(text, TextForm::Json, &Limits::default()).unwrap();
     let (documents, took) = timed(|| {
         std::thread::scope(|scope| {
@@ -48,6 +49,7 @@ fn between_files(texts: &[String; 2], entities: usize, report: &mut Report) {
     let pruned = DiffOptions { prune: true, threads, ..DiffOptions::default() };
     let (plan, took) = timed(|| diff(&registry, &current.tables, &existing, &target, &pruned));
     step("compare", took);
+    report.tell("processor time of all steps", seconds(worked("self") - before), "s");
     report.judge(&format!("the plan of {} operations", plan.operations.len()), seconds(total), 2.0, "s");
 }
 
