@@ -14,8 +14,8 @@ use gwctl_entities::{Fill, Registry, RegistryOptions};
 use gwctl_lifecycle::TaskSet;
 use gwctl_plugins::{Natives, PluginHost, natives};
 use gwctl_proxy::{
-    AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, Listener, Network, Proxy, ProxyError, ProxyOptions,
-    SnapshotHandle, SnapshotOptions,
+    AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, DnsOptions, Listener, Network, Proxy, ProxyError,
+    ProxyOptions, SnapshotHandle, SnapshotOptions,
 };
 use gwctl_store::SystemFill;
 use std::collections::BTreeSet;
@@ -116,6 +116,7 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         real_ip_recursive: conf.real_ip.recursive,
         allow_debug_header: conf.allow_debug_header,
         trust_system: conf.tls.trust_system,
+        dns: dns_options(conf),
         client_max_body_size: conf.limits.client_max_body_size,
         upstream_keepalive_pool_size: conf.upstream_keepalive.pool_size,
         upstream_keepalive_max_requests: u32::try_from(conf.upstream_keepalive.max_requests).unwrap_or(0),
@@ -134,6 +135,20 @@ fn access_log(conf: &gwctl_conf::AccessLog) -> AccessLogOptions {
     };
     let format = if conf.json { AccessFormat::Json } else { AccessFormat::Combined };
     AccessLogOptions { target, format, sample: conf.sample }
+}
+
+fn dns_options(conf: &NodeConf) -> DnsOptions {
+    let dns = &conf.dns;
+    DnsOptions {
+        servers: dns.resolver.iter().filter_map(|text| DnsOptions::server(text)).collect(),
+        hosts_file: dns.hostsfile.clone(),
+        order: DnsOptions::order_of(dns.order.iter().map(String::as_str)),
+        valid_ttl: dns.valid_ttl,
+        stale_ttl: dns.stale_ttl,
+        not_found_ttl: dns.not_found_ttl,
+        error_ttl: dns.error_ttl,
+        cache_size: dns.cache_size,
+    }
 }
 
 /// The flavor of routes.

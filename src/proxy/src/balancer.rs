@@ -17,10 +17,11 @@ mod wheel;
 
 pub(crate) use checks::{Active, Checks, Kind};
 pub(crate) use health::Fault;
-pub(crate) use members::Members;
-pub(crate) use peer::{Lease, Peer};
+pub(crate) use members::{Members, names_of};
+pub(crate) use peer::{Lease, Peer, split_target};
 pub(crate) use sources::{Key, Sources, set_cookie};
 
+use crate::upstream::dns::Found;
 use arc_swap::{ArcSwap, Guard};
 use gwctl_entities::view::{Target, Upstream};
 use http::HeaderValue;
@@ -85,7 +86,9 @@ impl Balancer {
             _ => Algorithm::RoundRobin,
         };
         let before = previous.map(|old| old.members.load_full());
-        let members = Arc::new(Members::new(&upstream, &rows, algorithm, before.as_deref()));
+        let mut names = before.as_ref().map(|before| before.names.clone()).unwrap_or_default();
+        names.retain(|name, _| names_of(&rows).any(|other| other == &**name));
+        let members = Arc::new(Members::new(&upstream, &rows, algorithm, before.as_deref(), names));
         let checks = Checks::read(&upstream.healthchecks);
         if !checks.are_on() {
             // What was found while checks were on says nothing when they are turned on again.
@@ -186,6 +189,29 @@ impl Balancer {
         } else {
             tracing::warn!(upstream, host, port, ?address, "target is unhealthy");
         }
+    }
+
+    /// The host names among its targets.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        names_of(&self.rows)
+    }
+
+    /// Takes in what its names stand for; `find` gives None where nothing is known yet.
+    pub(crate) fn learn(&self, find: impl Fn(&str) -> Option<Found>) {
+        let old = self.members.load_full();
+        let mut names = old.names.clone();
+        for name in self.names() {
+            let Some(found) = find(name) else { continue };
+            if names.get(name) != Some(&found) {
+                names.insert(name.into(), found);
+            }
+        }
+        if names == old.names {
+            return;
+        }
+        let members = Members::new(&self.upstream, &self.rows, self.algorithm, Some(&old), names);
+        self.members.store(Arc::new(members));
+        self.shared.turns.fetch_add(1, Ordering::Release);
     }
 
     /// The addresses now.

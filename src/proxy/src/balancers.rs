@@ -13,6 +13,8 @@ pub(crate) struct Balancers {
     by_name: HashMap<Arc<str>, Arc<Balancer>>,
     /// Those that are probed, by upstream id.
     probed: HashMap<Arc<str>, Arc<Balancer>>,
+    /// Those with targets that are host names, by upstream id.
+    named: HashMap<Arc<str>, Arc<Balancer>>,
     /// How many hash groups of the route's path.
     hash_captures: usize,
 }
@@ -26,6 +28,11 @@ impl Balancers {
     /// The balancers whose targets are probed, by upstream id.
     pub(crate) fn probed(&self) -> &HashMap<Arc<str>, Arc<Balancer>> {
         &self.probed
+    }
+
+    /// The balancers with targets that are host names, by upstream id.
+    pub(crate) fn named(&self) -> &HashMap<Arc<str>, Arc<Balancer>> {
+        &self.named
     }
 
     /// Whether some balancer hashes groups of the route's path.
@@ -62,6 +69,7 @@ impl Balancers {
     fn take(&mut self, name: &str) -> Option<Arc<Balancer>> {
         let taken = self.by_name.remove(name)?;
         self.probed.remove(&taken.upstream.id);
+        self.named.remove(&taken.upstream.id);
         self.hash_captures -= usize::from(taken.needs_captures());
         Some(taken)
     }
@@ -72,6 +80,9 @@ impl Balancers {
         self.hash_captures += usize::from(balancer.needs_captures());
         if balancer.checks.probe() {
             self.probed.insert(balancer.upstream.id.clone(), balancer.clone());
+        }
+        if balancer.names().next().is_some() {
+            self.named.insert(balancer.upstream.id.clone(), balancer.clone());
         }
         self.by_name.insert(name.into(), balancer);
     }

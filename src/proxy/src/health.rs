@@ -1,6 +1,6 @@
 //! What the balancers know of the targets, as the Admin API shows it, and setting it by hand.
 
-use crate::balancer::{Balancer, Peer};
+use crate::balancer::{Balancer, Members, Peer, split_target};
 use crate::snapshot::Snapshot;
 use gwctl_entities::view::Target;
 use serde_json::{Value, json};
@@ -94,13 +94,13 @@ fn socket_address(text: &str) -> Option<SocketAddr> {
 
 /// The members of a balancer at one moment.
 struct View {
-    peers: Vec<Arc<Peer>>,
+    members: Arc<Members>,
     checked: bool,
 }
 
 impl View {
     fn of(balancer: &Balancer) -> View {
-        View { peers: balancer.members().peers.clone(), checked: balancer.checks.are_on() }
+        View { members: balancer.members(), checked: balancer.checks.are_on() }
     }
 
     fn available(&self, peer: &Peer) -> bool {
@@ -116,7 +116,20 @@ impl View {
     }
 
     fn of_row(&self, row: usize) -> impl Iterator<Item = &Arc<Peer>> {
-        self.peers.iter().filter(move |peer| peer.row == row)
+        self.members.peers.iter().filter(move |peer| peer.row == row)
+    }
+
+    /// Where the addresses of a target are from, in Kong's words.
+    fn source(&self, row: usize, target: &Target) -> String {
+        match self.members.names.get(split_target(&target.target).0) {
+            Some(Ok(answer)) if !answer.each_time => answer.kind.as_str().to_owned(),
+            Some(Err(error)) => error.to_string(),
+            _ => match self.of_row(row).next().map(|peer| peer.address) {
+                Some(Some(IpAddr::V4(_))) => "A".to_owned(),
+                Some(Some(IpAddr::V6(_))) => "AAAA".to_owned(),
+                _ => "ttl=0, virtual SRV".to_owned(),
+            },
+        }
     }
 
     /// A target is as healthy as the best of its addresses.
@@ -128,7 +141,7 @@ impl View {
 
     fn weight(&self, accept: impl Fn(&Peer) -> bool) -> Value {
         let sum = |available: bool| -> u64 {
-            let peers = self.peers.iter().filter(|peer| accept(peer) && self.available(peer) == available);
+            let peers = self.members.peers.iter().filter(|peer| accept(peer) && self.available(peer) == available);
             peers.map(|peer| u64::from(peer.weight)).sum()
         };
         let (available, unavailable) = (sum(true), sum(false));
@@ -140,7 +153,7 @@ impl View {
         let (host, port) = target.target.rsplit_once(':').unwrap_or((&target.target, ""));
         let port = port.parse().unwrap_or(DEFAULT_PORT);
         let address = |peer: &Arc<Peer>| {
-            let mut address = json!({ "ip": literal(peer), "port": peer.port, "weight": peer.weight });
+            let mut address = json!({ "ip": peer.literal(), "port": peer.port, "weight": peer.weight });
             let (name, value) = state(peer);
             address[name] = value;
             address
@@ -148,29 +161,11 @@ impl View {
         json!({
             "host": host,
             "port": port,
-            "dns": self.of_row(row).next().map_or("unknown", |peer| kind(peer)),
+            "dns": self.source(row, target),
             "nodeWeight": target.weight,
             "weight": self.weight(|peer| peer.row == row),
             "addresses": self.of_row(row).map(address).collect::<Vec<_>>(),
         })
-    }
-}
-
-/// The address as Kong shows it: a literal target as it was given, a name that is resolved for each request as a name.
-fn literal(peer: &Peer) -> String {
-    match peer.address {
-        Some(IpAddr::V6(_)) if peer.host.contains(':') => format!("[{}]", peer.host),
-        Some(IpAddr::V6(address)) => format!("[{address}]"),
-        Some(address) => address.to_string(),
-        None => peer.host.to_string(),
-    }
-}
-
-fn kind(peer: &Peer) -> &'static str {
-    match peer.address {
-        Some(IpAddr::V4(_)) => "A",
-        Some(IpAddr::V6(_)) => "AAAA",
-        None => "ttl=0, virtual SRV",
     }
 }
 

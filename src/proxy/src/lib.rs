@@ -8,7 +8,7 @@
 //! - `arrival`, `phases`, `flight`, `body`: one request, from its head to the last byte of its response.
 //! - [`access_log`], [`metrics`], [`stats`]: what is told of requests.
 //! - `forward`, `respond`: headers towards the upstream and towards the client.
-//! - `balancer`, `prober`, `health`: choosing targets, what is known of them, probing them.
+//! - `balancer`, `prober`, `names`, `health`: choosing targets, what is known of them, probing and resolving them.
 //! - `upstream`: names, connections, attempts. Only its `connection`, and `server` for the clients' side, drive the
 //!   HTTP library; the rest sees heads and bodies.
 
@@ -25,6 +25,7 @@ mod forward;
 mod health;
 mod listen;
 pub mod metrics;
+mod names;
 pub mod options;
 mod patience;
 mod phases;
@@ -43,7 +44,7 @@ mod worker;
 pub use access_log::{AccessFormat, AccessLogOptions, AccessTarget};
 pub use health::MarkRefusal;
 pub use metrics::Metrics;
-pub use options::{AddedHeaders, Listener, Network, ProxyOptions};
+pub use options::{AddedHeaders, DnsOptions, DnsOrder, Listener, Network, ProxyOptions};
 pub use proxy::{Proxy, ProxyError};
 pub use snapshot::{Snapshot, SnapshotHandle, SnapshotOptions};
 pub use stats::{Stats, StatsNow};

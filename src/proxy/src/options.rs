@@ -3,6 +3,7 @@
 use crate::access_log::AccessLogOptions;
 use gwctl_certs::Identity;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where requests come in.
@@ -130,6 +131,73 @@ fn number(address: IpAddr) -> (u128, bool) {
     }
 }
 
+/// A type of records to ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DnsOrder {
+    /// Services, with ports and weights.
+    Srv,
+    /// Addresses of version 4.
+    A,
+    /// Addresses of version 6.
+    Aaaa,
+}
+
+/// How names are resolved: the `dns_*` settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DnsOptions {
+    /// Name servers; none: those of the system.
+    pub servers: Vec<SocketAddr>,
+    /// Names that no server is asked for.
+    pub hosts_file: PathBuf,
+    /// Types of records in the order they are asked for; aliases are followed in any case.
+    pub order: Vec<DnsOrder>,
+    /// Replaces the lifetime of answers.
+    pub valid_ttl: Option<Duration>,
+    /// How long an answer is used after its lifetime while there is no other.
+    pub stale_ttl: Duration,
+    /// How long a name that does not exist is remembered.
+    pub not_found_ttl: Duration,
+    /// How long a failure is remembered.
+    pub error_ttl: Duration,
+    /// Names kept by each thread.
+    pub cache_size: usize,
+}
+
+impl Default for DnsOptions {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            hosts_file: "/etc/hosts".into(),
+            order: vec![DnsOrder::Srv, DnsOrder::A],
+            valid_ttl: None,
+            stale_ttl: Duration::from_secs(3600),
+            not_found_ttl: Duration::from_secs(30),
+            error_ttl: Duration::from_secs(1),
+            cache_size: 10_000,
+        }
+    }
+}
+
+impl DnsOptions {
+    /// Reads the words of `dns_order`; LAST and CNAME say nothing here, since both is done in any case.
+    pub fn order_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<DnsOrder> {
+        let kind = |word: &str| match word.to_ascii_uppercase().as_str() {
+            "SRV" => Some(DnsOrder::Srv),
+            "A" => Some(DnsOrder::A),
+            "AAAA" => Some(DnsOrder::Aaaa),
+            _ => None,
+        };
+        words.into_iter().filter_map(kind).collect()
+    }
+
+    /// Reads `ip` or `ip:port` of a name server; None when it is neither.
+    pub fn server(text: &str) -> Option<SocketAddr> {
+        let bare = text.trim_start_matches('[').trim_end_matches(']');
+        let ip = bare.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 53));
+        text.parse().ok().or(ip)
+    }
+}
+
 /// Settings of a [`crate::Proxy`].
 #[derive(Debug, Clone)]
 pub struct ProxyOptions {
@@ -169,8 +237,8 @@ pub struct ProxyOptions {
     pub trusted_certificates: Vec<(String, String)>,
     /// The authorities of the system count as well.
     pub trust_system: bool,
-    /// How long a resolved name is used.
-    pub dns_ttl: Duration,
+    /// How names are resolved.
+    pub dns: DnsOptions,
     /// How long requests in flight may go on after a stop.
     pub shutdown_timeout: Duration,
     /// One line per request.
@@ -198,7 +266,7 @@ impl Default for ProxyOptions {
             upstream_keepalive_idle_timeout: Duration::from_secs(60),
             trusted_certificates: Vec::new(),
             trust_system: true,
-            dns_ttl: Duration::from_secs(5),
+            dns: DnsOptions::default(),
             shutdown_timeout: Duration::from_secs(10),
             access_log: None,
         }

@@ -8,9 +8,11 @@ mod grpc;
 mod probe;
 
 use crate::balancer::{Active, Balancer, Kind, Outcome, Peer};
+use crate::names;
 use crate::options::ProxyOptions;
 use crate::snapshot::SnapshotHandle;
 use crate::upstream::dns::Resolver;
+use crate::upstream::dns::hosts::Hosts;
 use crate::upstream::tls::TlsSettings;
 use crate::worker::Stopping;
 use probe::{Probe, probe};
@@ -30,6 +32,7 @@ use tokio::time::{Instant, sleep_until};
 pub(crate) struct Prober {
     snapshots: SnapshotHandle,
     options: Arc<ProxyOptions>,
+    hosts: Arc<Hosts>,
 }
 
 /// The rounds of an upstream; dropping it ends them at once.
@@ -39,8 +42,8 @@ struct Rounds {
 }
 
 impl Prober {
-    pub(crate) fn new(snapshots: SnapshotHandle, options: Arc<ProxyOptions>) -> Prober {
-        Prober { snapshots, options }
+    pub(crate) fn new(snapshots: SnapshotHandle, options: Arc<ProxyOptions>, hosts: Arc<Hosts>) -> Prober {
+        Prober { snapshots, options, hosts }
     }
 
     /// Runs until told to stop.
@@ -58,12 +61,15 @@ impl Prober {
     /// Keeps the rounds equal to the snapshot in force.
     async fn follow(self, mut stopping: Stopping) {
         let mut swaps = self.snapshots.swaps();
+        let resolver = Resolver::new(self.options.clone(), self.hosts.clone());
         let tools = Rc::new(Tools {
-            resolver: Resolver::new(self.options.dns_ttl),
+            resolver: resolver.clone(),
             snapshots: self.snapshots.clone(),
             options: self.options.clone(),
             made: RefCell::default(),
         });
+        // Ends with the thread.
+        tokio::task::spawn_local(names::keep(self.snapshots.clone(), resolver));
         let mut rounds: HashMap<Arc<str>, Rounds> = HashMap::new();
         loop {
             let snapshot = self.snapshots.load();
@@ -173,7 +179,7 @@ type Made = HashMap<(bool, bool, Option<Arc<str>>), (Option<Arc<CertifiedKey>>, 
 struct Tools {
     snapshots: SnapshotHandle,
     options: Arc<ProxyOptions>,
-    resolver: Resolver,
+    resolver: Rc<Resolver>,
     made: RefCell<Made>,
 }
 
@@ -181,8 +187,8 @@ impl Tools {
     async fn ask(&self, balancer: &Balancer, peer: &Peer) -> Outcome {
         let active = &balancer.checks.active;
         let address = match peer.address {
-            Some(address) => Some(address),
-            None => self.resolver.resolve(&peer.host).await,
+            Some(address) => Some(SocketAddr::new(address, peer.port)),
+            None => self.resolver.resolve(&peer.host, peer.port).await,
         };
         let Some(address) = address else { return Outcome::Unknown };
         let tls = match active.kind {
@@ -192,12 +198,8 @@ impl Tools {
             },
             _ => None,
         };
-        let asked = Probe {
-            active,
-            address: SocketAddr::new(address, peer.port),
-            host: balancer.host_header.as_deref().unwrap_or(&peer.host),
-            tls: tls.as_ref(),
-        };
+        let asked =
+            Probe { active, address, host: balancer.host_header.as_deref().unwrap_or(&peer.host), tls: tls.as_ref() };
         let outcome = probe(&asked).await;
         tracing::debug!(upstream = balancer.upstream.name, target = %asked.address, ?outcome, "target probed");
         outcome

@@ -7,6 +7,7 @@ use crate::options::ProxyOptions;
 use crate::prober::Prober;
 use crate::snapshot::SnapshotHandle;
 use crate::stats::Stats;
+use crate::upstream::dns::hosts::Hosts;
 use crate::upstream::tls::{TlsFault, TlsSettings, TlsWish};
 use crate::worker::Worker;
 use gwctl_certs::{Identity, Source};
@@ -85,13 +86,15 @@ impl Proxy {
             TlsFault::Authority(error) => ProxyError::BugCertificate(error),
             TlsFault::Refused(error) => ProxyError::BugTls(error),
         })?;
+        let hosts = Arc::new(Hosts::read(&options.dns.hosts_file));
         let mut workers = Vec::new();
         for (number, share) in shares.into_iter().enumerate() {
             let (options, snapshots, stats, tls) = (options.clone(), snapshots.clone(), stats.clone(), tls.clone());
             let (ended, end) = oneshot::channel();
+            let hosts = hosts.clone();
             let (stopping, lines) = (stopping.clone(), access_log.as_ref().map(AccessLog::collector));
             let body = move || {
-                if let Err(error) = Worker::new(options, snapshots, stats, tls, lines).run(share, stopping) {
+                if let Err(error) = Worker::new(options, snapshots, stats, tls, hosts, lines).run(share, stopping) {
                     tracing::error!(worker = number, %error, "worker failed");
                 }
                 // Whoever waited may have given up.
@@ -100,7 +103,7 @@ impl Proxy {
             let thread = std::thread::Builder::new().name(format!("proxy-{number}")).spawn(body);
             workers.push((thread.map_err(ProxyError::IoThread)?, end));
         }
-        let prober = Prober::new(snapshots, options);
+        let prober = Prober::new(snapshots, options, hosts);
         let thread = std::thread::Builder::new().name("prober".to_owned()).spawn(move || prober.run(stopping));
         let prober = thread.map_err(ProxyError::IoThread)?;
         Ok(Proxy { addresses, stats, stop, workers, prober: Some(prober), access_log })

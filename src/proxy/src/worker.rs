@@ -9,6 +9,7 @@ use crate::server::Entrance;
 use crate::snapshot::SnapshotHandle;
 use crate::stats::Stats;
 use crate::upstream::dns::Resolver;
+use crate::upstream::dns::hosts::Hosts;
 use crate::upstream::pool::Pool;
 use crate::upstream::tls::TlsSettings;
 use std::rc::Rc;
@@ -24,7 +25,7 @@ pub(crate) struct Worker {
     pub(crate) snapshots: SnapshotHandle,
     pub(crate) stats: Arc<Stats>,
     pub(crate) pool: Pool,
-    pub(crate) resolver: Resolver,
+    pub(crate) resolver: Rc<Resolver>,
     pub(crate) tls: TlsSettings,
     pub(crate) ids: Ids,
     pub(crate) access_log: Option<Collector>,
@@ -40,6 +41,7 @@ impl Worker {
         snapshots: SnapshotHandle,
         stats: Arc<Stats>,
         tls: TlsSettings,
+        hosts: Arc<Hosts>,
         access_log: Option<Collector>,
     ) -> Worker {
         let pool = Pool::new(
@@ -47,7 +49,7 @@ impl Worker {
             options.upstream_keepalive_max_requests,
             options.upstream_keepalive_idle_timeout,
         );
-        let resolver = Resolver::new(options.dns_ttl);
+        let resolver = Resolver::new(options.clone(), hosts);
         let recorder = stats.metrics().recorder();
         Worker { options, snapshots, stats, pool, resolver, tls, ids: Ids::new(), access_log, recorder }
     }

@@ -21,6 +21,19 @@ pub(crate) struct Peer {
     pub(crate) state: Arc<PeerState>,
 }
 
+impl Peer {
+    /// The address as Kong shows it: a literal target as it was given, a name that is resolved for each request as the
+    /// name.
+    pub(crate) fn literal(&self) -> String {
+        match self.address {
+            Some(IpAddr::V6(_)) if self.host.contains(':') => format!("[{}]", self.host),
+            Some(IpAddr::V6(address)) => format!("[{address}]"),
+            Some(address) => address.to_string(),
+            None => self.host.to_string(),
+        }
+    }
+}
+
 /// What is known of an address; it survives changes of the configuration.
 #[derive(Debug, Default)]
 pub(crate) struct PeerState {

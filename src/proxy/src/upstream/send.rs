@@ -17,7 +17,7 @@ use http::header::{CONNECTION, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
 use hyper::body::Incoming;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -168,10 +168,10 @@ impl<'a> Destination<'a> {
         self.peer.as_ref().map_or(self.service.port, |peer| peer.port)
     }
 
-    async fn resolve(&self, worker: &Worker) -> Option<IpAddr> {
+    async fn resolve(&self, worker: &Worker) -> Option<SocketAddr> {
         match self.peer.as_ref().and_then(|peer| peer.address) {
-            Some(address) => Some(address),
-            None => worker.resolver.resolve(self.host()).await,
+            Some(address) => Some(SocketAddr::new(address, self.port())),
+            None => worker.resolver.resolve(self.host(), self.port()).await,
         }
     }
 }
@@ -198,7 +198,7 @@ pub(crate) async fn send(
         context.times.proxied = Some(started);
         let address = destination.resolve(worker).await;
         let outcome = match address {
-            Some(ip) => exchange.attempt(context, &destination, SocketAddr::new(ip, destination.port())).await,
+            Some(address) => exchange.attempt(context, &destination, address).await,
             None => Err((Failure::Unresolved, true)),
         };
         if let Some((balancer, peer)) = peer {
@@ -210,7 +210,8 @@ pub(crate) async fn send(
         }
         if keep_tries {
             let failure = outcome.as_ref().err().map(|(failure, _)| failure.name());
-            context.tries.push(Try { ip: address, port: destination.port(), started, failure });
+            let port = address.map_or_else(|| destination.port(), |address| address.port());
+            context.tries.push(Try { ip: address.map(|address| address.ip()), port, started, failure });
         }
         match outcome {
             Ok(mut answered) => {
@@ -249,7 +250,7 @@ impl Exchange<'_> {
         destination: &Destination<'_>,
         address: SocketAddr,
     ) -> Result<Answered, (Failure, bool)> {
-        let host = self.host(destination).ok_or((Failure::Malformed("host"), false))?;
+        let host = self.host(destination, address.port()).ok_or((Failure::Malformed("host"), false))?;
         let tls = (self.upstream.scheme == Scheme::Https).then(|| self.tls().pool_name(&host));
         let key = PoolKey { address, tls, http2: self.outgoing.http2 };
         let mut may_reuse = true;
@@ -292,9 +293,9 @@ impl Exchange<'_> {
         self.outgoing.tls.as_deref().unwrap_or(&self.worker.tls)
     }
 
-    fn host(&self, destination: &Destination<'_>) -> Option<HeaderValue> {
+    fn host(&self, destination: &Destination<'_>, port: u16) -> Option<HeaderValue> {
         let name = self.outgoing.upstream_host.as_deref().unwrap_or_else(|| destination.host());
-        let own = || host_value(name, destination.port(), self.upstream.scheme.default_port());
+        let own = || host_value(name, port, self.upstream.scheme.default_port());
         self.outgoing.host.clone().or_else(own)
     }
 

@@ -1,6 +1,7 @@
 //! Upstreams that fail.
 
 use crate::balancing::{balanced, nobody};
+use crate::naming::NameServer;
 use crate::stage::{Stage, Upstream, receive, to};
 use gwctl_proxy::ProxyOptions;
 use serde_json::json;
@@ -80,7 +81,9 @@ async fn an_upstream_without_targets_is_a_503() {
 
 #[tokio::test]
 async fn an_unknown_name_is_a_503() {
-    let reply = Stage::new(to(nobody().await, json!({"host": "does-not-exist.invalid"}))).get("/").await;
+    let server = NameServer::start().await;
+    let config = to(nobody().await, json!({"host": "does-not-exist.invalid"}));
+    let reply = Stage::with(config, server.options(), Vec::new()).get("/").await;
     assert_eq!(reply.status(), 503);
     assert!(reply.text().contains("name resolution failed"));
 }

@@ -7,6 +7,7 @@ mod forwarding;
 mod framing;
 mod grpc;
 mod lifecycle;
+mod naming;
 mod plugins;
 mod probing;
 mod secure;

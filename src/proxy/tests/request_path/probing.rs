@@ -18,7 +18,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 /// Waits until the condition holds.
-async fn until(what: &str, condition: impl Fn() -> bool) {
+pub async fn until(what: &str, condition: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !condition() {
         assert!(Instant::now() < end, "waited too long for {what}");

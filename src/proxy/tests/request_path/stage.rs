@@ -141,7 +141,15 @@ impl Upstream {
         F: Fn(TcpStream, usize) -> R + Send + Sync + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::at(TcpListener::bind("127.0.0.1:0").await.unwrap(), handle)
+    }
+
+    /// The same at a given socket.
+    pub fn at<F, R>(listener: TcpListener, handle: F) -> Upstream
+    where
+        F: Fn(TcpStream, usize) -> R + Send + Sync + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
         let address = listener.local_addr().unwrap();
         let connections = Arc::new(AtomicUsize::new(0));
         let count = connections.clone();
