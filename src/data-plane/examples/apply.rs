@@ -15,9 +15,9 @@
 use gwctl_data_plane::{Gateway, RecordDirectory};
 use gwctl_entities::{NodeKind, Record, Registry, RegistryOptions};
 use gwctl_plugins::{Natives, Node};
-use gwctl_proxy::SnapshotOptions;
+use gwctl_proxy::{SnapshotOptions, Tables};
 use gwctl_router::Flavor;
-use gwctl_store::{CachedConfiguration, DataPlaneCache, Delta, Portion, SystemFill};
+use gwctl_store::{CachedConfiguration, DataPlaneCache, Delta, SystemFill};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,10 +75,9 @@ fn start(folder: &Path, routes: usize) {
     let options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts: vec![Arc::new(Natives)], node };
     let gateway = Gateway::new(options);
     let began = Instant::now();
-    let mut records = cache.load(Portion::WithoutConsumers).unwrap().unwrap().records;
-    let loaded = began.elapsed();
-    gateway.install(gateway.prepare(|entity| records.remove(entity).unwrap_or_default()).unwrap());
-    println!("{routes} routes: read from LMDB in {loaded:.1?}, served after {:.1?}", began.elapsed());
+    let scanned = gateway.prepare_stored(|visit| cache.scan(&Tables::ENTITIES, visit)).unwrap();
+    gateway.install(scanned.1.unwrap());
+    println!("{routes} routes: read from LMDB and served after {:.1?}", began.elapsed());
     let (own, mapped) = memory();
     println!("  memory {own:.0} MB, and {mapped:.0} MB of LMDB's map");
     let mut times = [const { Vec::new() }; 4];

@@ -5,7 +5,8 @@ use crate::gateway::Gateway;
 use crate::link::Apply;
 use gwctl_declarative::{LoadOptions, Loaded, Mode, load};
 use gwctl_entities::{EntityError, Registry, Value};
-use gwctl_store::{CachedConfiguration, DataPlaneCache, Portion, StoreError, SystemFill};
+use gwctl_proxy::Tables;
+use gwctl_store::{CachedConfiguration, DataPlaneCache, StoreError, SystemFill};
 use gwctl_wire::ConfigHash;
 use gwctl_wire::v1::dp_link::Outcome;
 use gwctl_wire::v1::reconfigure::{Examined, Limits, Reconfigure, examine};
@@ -62,24 +63,20 @@ impl Configured {
     /// Puts what the cache holds in force, so that the node serves before any control plane answers.
     pub(crate) fn start_from_cache(&self) {
         let began = Instant::now();
-        let cached = match self.cache.load(Portion::WithoutConsumers) {
-            Ok(Some(cached)) => cached,
-            Ok(None) => return,
+        let scanned = self.gateway.prepare_stored(|visit| self.cache.scan(&Tables::ENTITIES, visit));
+        let (hash, prepared) = match scanned {
+            Ok((Some(hash), prepared)) => (hash, prepared),
+            Ok((None, _)) => return,
             Err(error) => {
                 tracing::error!(%error, "cannot read the cached configuration, waiting for the control plane");
                 return;
             }
         };
-        let mut records = cached.records;
-        match self.gateway.prepare(|entity| records.remove(entity).unwrap_or_default()) {
+        match prepared {
             Ok(prepared) => {
                 self.gateway.install(prepared);
-                self.set_hash(ConfigHash::from(cached.hash.as_str()));
-                tracing::info!(
-                    hash = cached.hash,
-                    took_ms = millis(began.elapsed()),
-                    "serving the cached configuration"
-                );
+                self.set_hash(ConfigHash::from(hash.as_str()));
+                tracing::info!(hash, took_ms = millis(began.elapsed()), "serving the cached configuration");
             }
             Err(fault) => {
                 tracing::error!(

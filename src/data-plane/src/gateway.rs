@@ -46,6 +46,24 @@ impl Gateway {
         self.build(&self.handle.load(), &tables, began)
     }
 
+    /// Builds a snapshot from rows as they are stored: `scan` visits them with the name of their entity, as JSON. Gives
+    /// what it gave as well.
+    ///
+    /// # Errors
+    /// The fault of `scan`; inside, everything that cannot be served, in words.
+    pub fn prepare_stored<T, E>(
+        &self,
+        scan: impl FnOnce(&mut dyn FnMut(&str, &[u8])) -> Result<T, E>,
+    ) -> Result<(T, Result<Prepared, String>), E> {
+        let began = Instant::now();
+        let (mut tables, mut problems) = (Tables::default(), Vec::new());
+        let scanned = scan(&mut |entity, row| problems.extend(tables.put_json(entity, row).err()))?;
+        if !problems.is_empty() {
+            return Ok((scanned, Err(in_words(&problems))));
+        }
+        Ok((scanned, self.build(&self.handle.load(), &tables, began)))
+    }
+
     /// Builds a snapshot from the tables in force and what changed since.
     ///
     /// # Errors

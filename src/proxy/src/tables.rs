@@ -185,6 +185,18 @@ impl Tables {
         by_entity!(entity, Kind => self.set::<Kind>(entity, record).map(|()| true), else Ok(false))
     }
 
+    /// Adds or replaces a row that is given as JSON.
+    ///
+    /// # Errors
+    /// When it cannot be read; the row held before stays.
+    pub fn put_json(&mut self, entity: &str, row: &[u8]) -> Result<bool, Problem> {
+        by_entity!(entity, Kind => {
+            let row: Kind = serde_json::from_slice(row).map_err(|error| Problem::new(entity, "?", error))?;
+            self.insert(Arc::new(row));
+            Ok(true)
+        }, else Ok(false))
+    }
+
     /// Removes a row. False when there was none.
     pub fn remove(&mut self, entity: &str, id: &str) -> bool {
         by_entity!(entity, Kind => self.unset::<Kind>(id), else false)

@@ -168,6 +168,19 @@ impl DataPlaneCache {
         Ok(loaded)
     }
 
+    /// Visits the records of some entities as they are stored, in JSON, in one consistent view. Gives the hash of the
+    /// configuration held; None when there is none. For a start: the records never are in memory all at once, and the
+    /// start counts as finished as by [`DataPlaneCache::load`].
+    pub fn scan(&self, entities: &[&str], visit: &mut dyn FnMut(&str, &[u8])) -> Result<Option<String>, StoreError> {
+        let snapshot = self.snapshot()?;
+        let hash = snapshot.look(|view| view.tables.setting(view.txn, HASH))?;
+        for entity in entities.iter().filter(|_| hash.is_some()) {
+            snapshot.look(|view| view.each(entity, &mut |bytes| visit(entity, bytes)))?;
+        }
+        let _ = std::fs::remove_file(self.environment.folder.join(OPENING));
+        Ok(hash)
+    }
+
     fn load_records(&self, portion: Portion) -> Result<Option<CachedConfiguration>, StoreError> {
         let snapshot = self.snapshot()?;
         let Some(hash) = snapshot.look(|view| view.tables.setting(view.txn, HASH))? else { return Ok(None) };

@@ -84,6 +84,14 @@ impl<'t> View<'t> {
         Ok(ids)
     }
 
+    /// Visits the records of an entity as they are stored, expired ones included.
+    pub(crate) fn each(&self, entity: &str, visit: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
+        for entry in self.tables.records.prefix_iter(self.txn, &keys::prefix(&[entity]))? {
+            visit(entry?.1);
+        }
+        Ok(())
+    }
+
     /// One page; see [`gwctl_entities::Read::page`]. Costs a seek per row and condition, whatever the table's size.
     pub(crate) fn page(&self, entity: &str, query: &PageQuery) -> Result<Page, Fault> {
         let schema = schema_of(self.registry, entity)?;

@@ -83,6 +83,25 @@ fn deleted(kind: &str, id: String) -> Value {
 }
 
 #[test]
+fn a_start_from_the_cache_serves_what_was_applied() {
+    let stage = stage();
+    stage.apply(true, &[(1, service(1, 80)), (1, route(1, 1)), (1, plugin(1, 1))]);
+    stage.apply(false, &[(2, route(2, 1))]);
+    let Configured { registry, cache, .. } = &stage.configured;
+    let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory(cache.clone()))));
+    let options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts: vec![Arc::new(Natives)], node };
+    let gateway = Arc::new(Gateway::new(options));
+    let started = Configured::new(registry.clone(), cache.clone(), gateway, Limits::default());
+    started.start_from_cache();
+    assert_eq!((started.version(), started.hash()), (2, stage.configured.hash()));
+    // The rows are there: one more route of the service is a change like any other.
+    let rows = json!({"default": {"wipe": false, "deltas": [{
+        "type": "routes", "entity": route(3, 1)["entity"].clone(), "version": 3,
+    }]}});
+    assert_eq!(started.apply_deltas(Deltas::read(rows).unwrap(), 2), Outcome::Applied(3));
+}
+
+#[test]
 fn changes_build_on_what_is_there_and_their_last_version_counts() {
     let stage = stage();
     assert_eq!(stage.apply(true, &[(5, service(1, 80)), (5, route(1, 1))]), Outcome::Applied(5));

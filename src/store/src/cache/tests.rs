@@ -52,6 +52,24 @@ fn assert_whole(cache: &DataPlaneCache) {
 }
 
 #[test]
+fn a_scan_visits_what_a_load_gives() {
+    let folder = tempdir().unwrap();
+    let cache = open(folder.path());
+    let scan = |entities: &[&str]| {
+        let mut records: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+        let mut visit = |entity: &str, bytes: &[u8]| {
+            records.entry(entity.to_owned()).or_default().push(serde_json::from_slice(bytes).unwrap());
+        };
+        (cache.scan(entities, &mut visit).unwrap(), records)
+    };
+    assert_eq!(scan(&["routes"]), (None, BTreeMap::new()));
+    cache.apply(&configuration("h1")).unwrap();
+    let (hash, mut expected) = (Some("h1".to_owned()), cache.load(Portion::Whole).unwrap().unwrap().records);
+    expected.retain(|entity, _| ["routes", "plugins"].contains(&entity.as_str()));
+    assert_eq!(scan(&["routes", "plugins", "snis"]), (hash, expected));
+}
+
+#[test]
 fn a_new_cache_is_empty_and_a_used_one_warm() {
     let folder = tempdir().unwrap();
     let cache = open(folder.path());
