@@ -12,6 +12,9 @@ use tokio::time::{Instant, sleep_until};
 
 /// Least pause between two questions for a name, however short its lifetime.
 const SHORTEST: Duration = Duration::from_millis(500);
+/// Pause for a name without a lifetime: it is resolved for each request, and only asked for whether it has one now.
+/// Source: Kong 3.9.1 `balancers.lua`, `TTL_0_RETRY`.
+const WITHOUT_LIFETIME: Duration = Duration::from_secs(60);
 
 /// A name that some upstream has.
 struct Followed {
@@ -70,6 +73,7 @@ async fn follow(name: Arc<str>, resolver: Rc<Resolver>, answers: UnboundedSender
     loop {
         let asked = Instant::now();
         let (found, until) = resolver.renew(&name).await;
+        let each_time = found.as_ref().is_ok_and(|answer| answer.each_time);
         if last.as_ref() != Some(&found) {
             match &found {
                 Ok(answer) => tracing::debug!(name = &*name, addresses = answer.endpoints.len(), "name resolved"),
@@ -80,6 +84,7 @@ async fn follow(name: Arc<str>, resolver: Rc<Resolver>, answers: UnboundedSender
             }
             last = Some(found);
         }
-        sleep_until(until.max(asked + SHORTEST)).await;
+        let pause = if each_time { WITHOUT_LIFETIME } else { SHORTEST };
+        sleep_until(until.max(asked + pause)).await;
     }
 }

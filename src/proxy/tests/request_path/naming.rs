@@ -252,6 +252,19 @@ async fn an_old_answer_is_used_while_no_server_answers() {
 }
 
 #[tokio::test]
+async fn a_name_without_a_lifetime_is_resolved_for_each_request() {
+    let server = NameServer::start().await;
+    server.set(&[("up.test", 0, a(1))]);
+    let upstream = Upstream::new(tell).await;
+    let port = upstream.address.port();
+    let stage = Stage::with(named("up.test", port, json!({}), json!({})), server.options(), Vec::new());
+    until("the first answer", || server.questions() > 0).await;
+    assert_eq!(stage.get("/").await.status(), 200);
+    assert_eq!(health(&stage)["data"]["dns"], "ttl=0, virtual SRV");
+    assert_eq!(health(&stage)["data"]["addresses"][0]["ip"], "up.test");
+}
+
+#[tokio::test]
 async fn a_name_that_does_not_exist_is_remembered() {
     let server = NameServer::start().await;
     let stage = Stage::with(to(nobody().await, json!({"host": "gone.test"})), server.options(), Vec::new());
