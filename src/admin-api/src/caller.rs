@@ -24,7 +24,7 @@ pub(crate) enum Caller {
     /// No token, on a node that asks for one: may ask for `OPTIONS` only.
     Nobody,
     /// The bearer of a token.
-    Token { name: String, role: Role },
+    Token { id: String, name: String, role: Role },
 }
 
 impl Caller {
@@ -91,7 +91,20 @@ pub(crate) fn admit(
         let message = format!("Forbidden: token '{name}' has the role {has}, {method} {path} needs {needs}");
         return Err(Answer::message(403, &message));
     }
-    Ok(Caller::Token { name: token.name.clone(), role: token.role })
+    Ok(Caller::Token { id: token.id.clone(), name: token.name.clone(), role: token.role })
+}
+
+/// Whether the caller may still come in: an answer that goes on for hours must not outlive its token. Blocking.
+pub(crate) fn is_still_admitted(backend: &dyn crate::Backend, caller: &Caller) -> bool {
+    match caller {
+        Caller::Open => true,
+        Caller::Nobody => false,
+        Caller::Token { id, .. } => {
+            let now = backend.now_millis();
+            let valid = |tokens: Tokens| tokens.0.iter().any(|token| token.id == *id && token.is_valid(now));
+            tokens(backend).is_ok_and(valid)
+        }
+    }
 }
 
 fn tokens(backend: &dyn crate::Backend) -> Result<Tokens, EntityError> {
@@ -274,8 +287,8 @@ mod tests {
         assert_eq!(admitted(&client, "gwctl_wrong", Method::GET, "/services"), Err(401));
         assert_eq!(admitted(&client, &secrets[0], Method::DELETE, "/services/a"), Err(403));
         assert_eq!(admitted(&client, "", Method::OPTIONS, "/services"), Ok(Caller::Nobody));
-        let caller = Caller::Token { name: "w".to_owned(), role: Role::Write };
-        assert_eq!(admitted(&client, &secrets[1], Method::PUT, "/services/a"), Ok(caller));
+        let admitted = admitted(&client, &secrets[1], Method::PUT, "/services/a");
+        assert!(matches!(admitted, Ok(Caller::Token { name, role: Role::Write, .. }) if name == "w"));
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(crate) fn take_names(
         }
     }
     for name in &names {
-        check_name(context, read, snis, "name", name)?;
+        check_name(context, snis, "name", name)?;
         let owner = read.get_by("snis", "name", name)?;
         let owner = owner.as_ref().and_then(|row| snis.foreign_id(row, "certificate"));
         if let Some(owner) = owner.filter(|owner| Some(*owner) != own_id) {

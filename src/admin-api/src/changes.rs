@@ -336,7 +336,9 @@ impl Operation {
 /// The entity by its schema name or by the name of its endpoint.
 fn schema_of<'a>(context: &'a Context<'_>, name: &str) -> Result<&'a EntitySchema, EntityError> {
     let found = context.registry.entity(name).or_else(|| context.registry.by_endpoint(name));
-    found.filter(|schema| schema.generate_admin_api).ok_or_else(|| bare(400, format!("no entity named '{name}'")))
+    // Tags have endpoints too, but are no records: they follow from the fields of others.
+    let writable = |schema: &&EntitySchema| schema.generate_admin_api && schema.primary_key == ["id"];
+    found.filter(writable).ok_or_else(|| bare(400, format!("no entity named '{name}'")))
 }
 
 /// What the operation names: by `id`, by `key`, or in its body.
@@ -356,13 +358,8 @@ fn key_of(context: &Context<'_>, schema: &EntitySchema, operation: &Operation) -
         };
     };
     let Some(value) = operation.key.clone().or_else(|| in_body(field)) else { return Ok(None) };
-    match context.registry.validate_field(&schema.name, field, &Value::from(value.as_str())) {
-        Ok(()) => Ok(Some(Key::Named { field: field.clone(), value })),
-        Err(reason) => {
-            let reason = reason.as_str().map_or_else(|| reason.to_string(), str::to_owned);
-            Err(EntityError::InvalidUnique { field: field.clone(), reason })
-        }
-    }
+    lookup::check_name(context, schema, field, &value)?;
+    Ok(Some(Key::Named { field: field.clone(), value }))
 }
 
 /// The body as a whole.

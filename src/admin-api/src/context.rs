@@ -112,6 +112,8 @@ impl Context<'_> {
         }
         let (mut outcome, dry_run) = (None, self.request.dry_run);
         let written = self.backend.write(origin, &mut |write| {
+            // A refusal tells the version it was judged by, a success the one it made.
+            self.version.set(Some(write.version()));
             self.check_version(write.version())?;
             outcome = Some(work(write)?);
             // A failed batch leaves nothing behind, which is just what a dry run wants.

@@ -5,6 +5,7 @@
 
 use crate::answer::Answer;
 use crate::api::Api;
+use crate::caller::{self, Caller};
 use crate::history;
 use crate::record_log::{ChangesAfter, FleetNews};
 use crate::request::Request;
@@ -88,14 +89,25 @@ pub(crate) fn open(
     };
     let (queue, events) = mpsc::channel(QUEUE);
     let fleet = api.backend.fleet_news();
-    let feed = Feed { api: api.clone(), queue, versions, fleet, shown: since, heartbeat: api.limits.heartbeat };
+    let (caller, heartbeat) = (request.caller.clone(), api.limits.heartbeat);
+    let feed = Feed { api: api.clone(), caller, queue, versions, fleet, shown: since, heartbeat };
     let task = spawn("admin events", Phase::StopAccepting, feed.run(stopping));
     Ok(EventStream { events, _task: task, _slot: slot })
+}
+
+/// What wakes a feed.
+enum Event {
+    Changed,
+    Fleet(Result<FleetNews, RecvError>),
+    Heartbeat,
+    End,
 }
 
 /// What feeds one stream.
 struct Feed {
     api: Api,
+    /// Who asked for it; the stream ends with their token.
+    caller: Caller,
     queue: mpsc::Sender<Bytes>,
     versions: watch::Receiver<u64>,
     fleet: Option<broadcast::Receiver<FleetNews>>,
@@ -109,13 +121,29 @@ impl Feed {
         let hello = json!({ "version": self.shown });
         let mut going = self.send("hello", Some(self.shown), &hello).await && self.catch_up().await;
         while going {
-            going = tokio::select! {
-                changed = self.versions.changed() => changed.is_ok() && self.catch_up().await,
-                news = next(&mut self.fleet) => self.pass_on(news).await,
-                () = tokio::time::sleep(self.heartbeat) => self.queue.send(Bytes::from_static(b":\n\n")).await.is_ok(),
-                () = stopped(&mut stopping) => false,
+            let event = tokio::select! {
+                changed = self.versions.changed() => changed.map_or(Event::End, |()| Event::Changed),
+                news = next(&mut self.fleet) => Event::Fleet(news),
+                () = tokio::time::sleep(self.heartbeat) => Event::Heartbeat,
+                () = stopped(&mut stopping) => Event::End,
             };
+            going = self.is_still_admitted().await
+                && match event {
+                    Event::Changed => self.catch_up().await,
+                    Event::Fleet(news) => self.pass_on(news).await,
+                    Event::Heartbeat => self.queue.send(Bytes::from_static(b":\n\n")).await.is_ok(),
+                    Event::End => false,
+                };
         }
+    }
+
+    async fn is_still_admitted(&self) -> bool {
+        if self.caller == Caller::Open {
+            return true;
+        }
+        let (backend, caller) = (self.api.backend.clone(), self.caller.clone());
+        let admitted = tokio::task::spawn_blocking(move || caller::is_still_admitted(backend.as_ref(), &caller)).await;
+        admitted.unwrap_or(false)
     }
 
     /// Tells every version up to the newest.

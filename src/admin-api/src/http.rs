@@ -106,14 +106,17 @@ async fn receive(
         let kind = request::body_kind(content_type, has_body, place == Place::Config)?;
         match kind {
             Kind::Json if changes => request::Body::Raw(bytes),
-            kind => request::parse_body(&kind, &bytes)?,
+            kind => request::parse_body(&kind, &bytes).map_err(|answer| match place {
+                // The recorded answer of Kong's endpoints to a bare string; ours say what is wrong.
+                Place::Tokens | Place::Rollback => Answer::message(400, "expected a JSON object"),
+                _ => answer,
+            })?,
         }
     } else {
         request::Body::Empty
     };
     let raw_path = path.strip_suffix('/').unwrap_or(path).to_owned();
-    let if_match = parts.headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok());
-    let if_versions = if_match.and_then(request::versions_of);
+    let if_versions = if_versions(&parts.headers);
     let dry_run = request::dry_run(&query)?;
     let origin = origin(&parts.headers, peer, &caller);
     let method = parts.method.clone();
@@ -136,6 +139,17 @@ async fn admitted(api: &Api, parts: &http::request::Parts, place: Option<Place>)
         tracing::error!(%error, "looking for a token failed");
         Err(Answer::unexpected())
     })
+}
+
+/// The versions that `If-Match` names, in one header or in several; None: any. A header that is no text names none,
+/// so that it guards all the same.
+fn if_versions(headers: &HeaderMap) -> Option<Vec<u64>> {
+    let mut named = None::<Vec<u64>>;
+    for header in headers.get_all(header::IF_MATCH) {
+        let versions = request::versions_of(header.to_str().unwrap_or_default())?;
+        named.get_or_insert_default().extend(versions);
+    }
+    named
 }
 
 fn origin(headers: &HeaderMap, peer: SocketAddr, caller: &Caller) -> Origin {
@@ -234,4 +248,24 @@ fn allowed_origin(node: &NodeFacts, asked: Option<&HeaderValue>) -> HeaderValue 
     let asked = asked.filter(|asked| configured.iter().any(|origin| asked.as_bytes() == origin.as_bytes()));
     let first = || configured.first().and_then(|origin| HeaderValue::from_str(origin).ok());
     asked.cloned().or_else(first).unwrap_or(any)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_if_match_header_counts_and_one_that_is_no_text_guards_too() {
+        let named = |values: &[&[u8]]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::IF_MATCH, HeaderValue::from_bytes(value).unwrap());
+            }
+            if_versions(&headers)
+        };
+        assert_eq!(named(&[]), None);
+        assert_eq!(named(&[b"\"7\"", b"\"8\""]), Some(vec![7, 8]));
+        assert_eq!(named(&[b"\xff"]), Some(vec![]));
+        assert_eq!(named(&[b"\"7\"", b"*"]), None);
+    }
 }

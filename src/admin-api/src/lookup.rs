@@ -56,36 +56,27 @@ pub(crate) fn key(
         let key = Map::from_iter([("id".to_owned(), Value::from("expected a valid UUID"))]);
         return Err(EntityError::InvalidPrimaryKey { key });
     };
-    check_name(context, read, schema, field, segment)?;
+    check_name(context, schema, field, segment)?;
     Ok(Key::Named { field: field.clone(), value: segment.to_owned() })
 }
 
-/// Refuses (code 10) a text that the field could never hold.
+/// Refuses (code 10) a text that the field could never hold, whatever the rest of the record says.
 pub(crate) fn check_name(
     context: &Context<'_>,
-    read: &dyn Read,
     schema: &EntitySchema,
     field: &str,
     text: &str,
 ) -> Result<(), EntityError> {
-    let probe = Record::from_iter([(field.to_owned(), Value::from(text))]);
-    let outcome = context.registry.process_insert(&schema.name, probe, &mut context.filler(), read);
-    match outcome {
-        Err(EntityError::SchemaViolation { fields }) => match fields.get(field) {
-            Some(Value::String(reason)) => {
-                Err(EntityError::InvalidUnique { field: field.to_owned(), reason: reason.clone() })
-            }
-            _ => Ok(()),
-        },
-        Err(EntityError::Database(reason)) => Err(EntityError::Database(reason)),
-        _ => Ok(()),
-    }
+    context.registry.validate_field(&schema.name, field, &Value::from(text)).map_err(|reason| {
+        let reason = reason.as_str().map_or_else(|| reason.to_string(), str::to_owned);
+        EntityError::InvalidUnique { field: field.to_owned(), reason }
+    })
 }
 
 /// Id of the certificate that has this server name.
 fn certificate_by_sni(context: &Context<'_>, read: &dyn Read, name: &str) -> Result<String, EntityError> {
     let snis = context.schema("snis")?;
-    check_name(context, read, snis, "name", name)?;
+    check_name(context, snis, "name", name)?;
     let row = read.get_by("snis", "name", name)?;
     let id = row.as_ref().and_then(|row| snis.foreign_id(row, "certificate")).map(str::to_owned);
     id.ok_or_else(|| bare(404, "SNI not found"))

@@ -4,11 +4,29 @@ use gwctl_declarative::secret::{is_secret, shown};
 use gwctl_entities::schema::{Field, Schema};
 use gwctl_entities::{Map, Record, Registry, Value};
 
+/// Fields that hold whatever their users put there, secrets among it: private keys of certificates, data of sessions,
+/// credentials in the headers of probes.
+const UNTOLD: [(&str, &[&str]); 3] =
+    [("acme_storage", &["value"]), ("sessions", &["data"]), ("upstreams", &["healthchecks", "active", "headers"])];
+
 /// The record with a mask in place of each secret. References to a vault are none.
 pub(crate) fn masked(registry: &Registry, entity: &str, record: &Record) -> Record {
-    match registry.entity(entity) {
+    let mut masked = match registry.entity(entity) {
         Some(known) => members(Some(known.schema_of(record)), record, ""),
         None => members(None, record, ""),
+    };
+    for (_, path) in UNTOLD.iter().filter(|(name, _)| *name == entity) {
+        hide(&mut masked, path);
+    }
+    masked
+}
+
+fn hide(record: &mut Map<String, Value>, path: &[&str]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    match record.get_mut(*first) {
+        Some(value) if rest.is_empty() => *value = shown(value, true),
+        Some(Value::Object(inner)) => hide(inner, rest),
+        _ => {}
     }
 }
 
@@ -16,7 +34,13 @@ fn members(schema: Option<&Schema>, record: &Map<String, Value>, above: &str) ->
     let masked = record.iter().map(|(name, value)| {
         let field = schema.and_then(|schema| schema.field(name).or_else(|| schema.shorthand(name)));
         let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
-        (name.clone(), value_of(field, value, &path))
+        // A deprecated name shows what its replacement holds.
+        let replaced = |target: &Vec<String>| {
+            let target = target.join(".");
+            is_secret(schema.and_then(|schema| schema.field_at(&target)), &target)
+        };
+        let hidden = field.is_some_and(|field| field.expand.iter().any(replaced));
+        (name.clone(), if hidden { shown(value, true) } else { value_of(field, value, &path) })
     });
     masked.collect()
 }
@@ -47,15 +71,44 @@ mod tests {
     use gwctl_entities::{NodeKind, RegistryOptions};
     use serde_json::json;
 
-    #[test]
-    fn keys_passwords_and_secrets_inside_settings_are_masked_and_nothing_else() {
+    fn mask(entity: &str, record: Value) -> Value {
         let options = RegistryOptions {
-            kind: NodeKind::ControlPlane,
+            kind: NodeKind::Traditional,
             router_flavor: "traditional_compatible".to_owned(),
             plugins: None,
         };
-        let registry = Registry::bundled(&options);
-        let mask = |entity: &str, record: Value| Value::Object(masked(&registry, entity, record.as_object().unwrap()));
+        Value::Object(masked(&Registry::bundled(&options), entity, record.as_object().unwrap()))
+    }
+
+    /// Every plugin of the build, each secret given by each of its names: none is shown.
+    #[test]
+    fn a_deprecated_name_hides_what_the_new_one_hides() {
+        let redis = json!({"host": "h", "username": "sesame-1", "password": "sesame-2"});
+        let old = json!({"redis_host": "h", "redis_username": "sesame-1", "redis_password": "sesame-2"});
+        for name in ["rate-limiting", "response-ratelimiting"] {
+            let mut config = old.as_object().unwrap().clone();
+            config.insert("redis".to_owned(), redis.clone());
+            let shown = mask("plugins", json!({"name": name, "config": config}));
+            assert!(!shown.to_string().contains("sesame"), "{shown}");
+            assert_eq!(shown["config"]["redis_host"], "h");
+        }
+        let storage = json!({"redis": {"auth": "sesame", "password": "sesame", "host": "h"}});
+        let shown = mask("plugins", json!({"name": "acme", "config": {"storage_config": storage}}));
+        assert!(!shown.to_string().contains("sesame"), "{shown}");
+    }
+
+    #[test]
+    fn what_users_put_anything_into_is_not_shown() {
+        let headers = json!({"healthchecks": {"active": {"headers": {"authorization": ["sesame"]}, "timeout": 1}}});
+        let shown = mask("upstreams", headers);
+        assert_eq!(shown["healthchecks"]["active"], json!({"headers": MASK, "timeout": 1}));
+        assert_eq!(mask("acme_storage", json!({"key": "k", "value": "sesame"}))["value"], MASK);
+        assert_eq!(mask("sessions", json!({"data": "sesame"}))["data"], MASK);
+        assert_eq!(mask("sessions", json!({"data": null}))["data"], Value::Null);
+    }
+
+    #[test]
+    fn keys_passwords_and_secrets_inside_settings_are_masked_and_nothing_else() {
         let key = mask("keyauth_credentials", json!({"id": "1", "key": "secret", "tags": ["a"]}));
         assert_eq!(key, json!({"id": "1", "key": MASK, "tags": ["a"]}));
         let plugin = json!({"name": "rate-limiting", "config": {"minute": 5, "redis": {"host": "h", "password": "p"}}});

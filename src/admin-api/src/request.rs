@@ -157,10 +157,14 @@ pub(crate) fn parse_body(kind: &Kind, bytes: &[u8]) -> Result<Body, Answer> {
         Kind::Json => parse_json(bytes).map(Body::Json),
         Kind::Yaml => Ok(Body::Text(yaml_text(bytes)?)),
         Kind::Form => {
-            let arguments = Arguments::parse(&String::from_utf8_lossy(bytes)).0;
+            let text = std::str::from_utf8(bytes).ok().filter(|text| is_utf8_decoded(text)).ok_or_else(not_utf8)?;
+            let arguments = Arguments::parse(text).0;
             limited(arguments.into_iter().map(|(name, value)| (name, form::Given::from(value))).collect())
         }
-        Kind::Multipart { boundary } => limited(multipart::parts(bytes, boundary)),
+        Kind::Multipart { boundary } => {
+            std::str::from_utf8(bytes).map_err(|_| not_utf8())?;
+            limited(multipart::parts(bytes, boundary))
+        }
     }
 }
 
@@ -179,6 +183,15 @@ fn yaml_text(bytes: &[u8]) -> Result<String, Answer> {
     );
     let fields = Record::from_iter([("error".to_owned(), Value::String(words))]);
     Err(EntityError::InvalidDeclarative { fields, flattened: None }.into())
+}
+
+/// Whether a form's text is UTF-8 with its escapes undone.
+fn is_utf8_decoded(text: &str) -> bool {
+    percent_decode_str(text).decode_utf8().is_ok()
+}
+
+fn not_utf8() -> Answer {
+    Answer::message(400, "the form is not UTF-8: other names would be stored than were sent")
 }
 
 fn limited(pairs: Vec<(String, form::Given)>) -> Result<Body, Answer> {
@@ -220,6 +233,17 @@ mod tests {
         assert_eq!(answer.status, 400);
         let crate::answer::Content::Json(body) = answer.content else { panic!("no JSON") };
         assert!(body["fields"]["error"].as_str().unwrap().contains("2:5: the text is not UTF-8"), "{body}");
+    }
+
+    #[test]
+    fn a_form_that_is_no_utf8_is_refused_however_it_is_written() {
+        let multipart = Kind::Multipart { boundary: "b".to_owned() };
+        let part = b"--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\xff\r\n--b--";
+        for (kind, bytes) in [(&Kind::Form, &b"a=%ff"[..]), (&Kind::Form, b"a=\xff"), (&multipart, part)] {
+            assert_eq!(parse_body(kind, bytes).unwrap_err().status, 400);
+        }
+        let Ok(Body::Form(pairs)) = parse_body(&Kind::Form, "a=%C3%A9&b=\u{e9}".as_bytes()) else { panic!("refused") };
+        assert_eq!(pairs.iter().filter(|(_, given)| *given == form::Given::Text("\u{e9}".to_owned())).count(), 2);
     }
 
     #[test]

@@ -25,6 +25,33 @@ fn put_by_name_creates_then_replaces_under_the_same_id() {
     assert_eq!(replaced["retries"], 5, "what is not given goes back to its default");
 }
 
+/// Also where a type that the path does not tell would judge the rest of the record.
+#[test]
+fn a_name_that_a_field_cannot_hold_is_told_for_every_entity_and_method() {
+    let client = control_plane();
+    let uncanny = "the only accepted ascii characters are alphanumerics or ., -, _, and ~";
+    for (path, name, reason) in [
+        ("/services/a%20b", "invalid unique name", uncanny),
+        ("/routes/a%2Fb", "invalid unique name", uncanny),
+        ("/plugins/a%20b", "invalid unique instance_name", uncanny),
+        ("/vaults/A_b", "invalid unique prefix", "invalid value: A_b"),
+        ("/vaults/env", "invalid unique prefix", "must not be one of: env"),
+        ("/snis/a%20b", "invalid unique name", "invalid value: a b"),
+        ("/upstreams/1.2.3.4", "invalid unique name", "no ip addresses allowed"),
+        ("/certificates/1.2.3.4", "invalid unique name", "must not be an IP"),
+    ] {
+        for method in ["GET", "PUT", "PATCH", "DELETE"] {
+            let (status, refused) = client.send(method, path, Some(json!({"name": "env"})));
+            assert_eq!(
+                (status, &refused["code"], &refused["name"]),
+                (400, &json!(10), &json!(name)),
+                "{method} {path}"
+            );
+            assert!(refused["message"].as_str().unwrap().contains(reason), "{refused}");
+        }
+    }
+}
+
 #[test]
 fn put_by_id_takes_the_id_of_the_path() {
     let client = control_plane();

@@ -46,10 +46,10 @@ pub fn shown(value: &Value, secret: bool) -> Value {
 pub(crate) fn names_a_secret(line: &str) -> bool {
     SECRET_NAMES.iter().any(|name| {
         line.match_indices(name).any(|(at, _)| {
-            let word = |letter: char| letter.is_alphanumeric() || letter == '_';
             let before = line[..at].chars().next_back();
             let after = line[at + name.len()..].trim_start_matches(['"', '\'']).trim_start();
-            !before.is_some_and(word) && after.starts_with(':')
+            // `redis_password` is one too: only letters and digits make it another word.
+            !before.is_some_and(char::is_alphanumeric) && after.starts_with(':')
         })
     })
 }

@@ -41,6 +41,18 @@ fn many_operations_are_one_version_and_see_each_other() {
 }
 
 #[test]
+fn what_is_no_record_of_its_own_is_no_entity_to_change() {
+    let client = control_plane();
+    for entity in ["tags", "workspaces", "parameters", "clustering_data_planes"] {
+        let body =
+            json!({"tag": "x", "entity_name": "services", "entity_id": SERVICE, "name": "x", "key": "k", "value": "v"});
+        let operations = json!({"operations": [{"action": "create", "entity": entity, "body": body}]});
+        let refused = client.expect(400, "POST", "/gwctl/changes", operations);
+        assert_eq!(refused["errors"][0]["error"]["message"], format!("no entity named '{entity}'"));
+    }
+}
+
+#[test]
 fn every_mistake_is_told_with_its_index_and_nothing_is_changed() {
     let client = control_plane();
     let (status, refused) = client.send(

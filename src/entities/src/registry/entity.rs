@@ -121,8 +121,13 @@ impl EntitySchema {
     }
 
     pub(crate) fn variant_of(&self, record: &Record) -> Option<&Schema> {
-        let key = subschema_value(record.get(self.subschema_key.as_ref()?)?)?;
-        self.variants.get(key).map(Arc::as_ref)
+        let variant = |text: &str| self.variants.get(text).map(Arc::as_ref);
+        match record.get(self.subschema_key.as_ref()?)? {
+            Value::String(text) => variant(text),
+            // The first of a set that names one: what else is in the set is told by its own field.
+            Value::Array(list) => list.iter().filter_map(Value::as_str).find_map(variant),
+            _ => None,
+        }
     }
 
     /// Reads an embedded entity file.
@@ -176,15 +181,6 @@ impl EntitySchema {
             variants: route_variants(name, object, options)?,
             schema,
         })
-    }
-}
-
-/// The text that picks a variant: the value itself, or the first element of a set.
-pub(crate) fn subschema_value(value: &Value) -> Option<&str> {
-    match value {
-        Value::String(text) => Some(text),
-        Value::Array(list) => list.first()?.as_str(),
-        _ => None,
     }
 }
 

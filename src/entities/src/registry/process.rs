@@ -4,7 +4,7 @@
 //! unique field, validation and checks, transformations. Source: Kong 3.9.1 `kong/db/dao/init.lua`.
 
 use super::before::{plugin_protocols, take_ttl};
-use super::{EntitySchema, Registry, entity::subschema_value};
+use super::{EntitySchema, Registry};
 use crate::engine::fill::{self, Purpose};
 use crate::engine::validate::{REQUIRED, Validation};
 use crate::engine::{Errors, lua_text, normalise_numbers};
@@ -192,7 +192,10 @@ fn unknown_variant(entity: &str, value: &Value) -> String {
     if value.is_null() {
         return REQUIRED.to_owned();
     }
-    let name = subschema_value(value).map_or_else(|| lua_text(value), str::to_owned);
+    let name = match value {
+        Value::Array(list) => list.first().map_or_else(|| "nil".to_owned(), lua_text),
+        other => lua_text(other),
+    };
     match entity {
         "plugins" => format!("plugin '{name}' not enabled; add it to the 'plugins' configuration property"),
         "vaults" => format!("vault '{name}' is not installed"),

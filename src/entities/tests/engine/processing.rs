@@ -91,6 +91,12 @@ fn routes_are_judged_by_their_first_protocol() {
              'udp'; paths: cannot set 'paths' when 'protocols' is 'tcp', 'tls', 'tls_passthrough' or 'udp')",
         ),
         (json!({"protocols": ["ws"]}), "schema violation (protocols: unknown type: ws)"),
+        (json!({"protocols": [], "paths": ["/a"]}), "schema violation (protocols: unknown type: nil)"),
+        (json!({"protocols": [1], "paths": ["/a"]}), "schema violation (protocols: unknown type: 1)"),
+        (
+            json!({"protocols": ["ws", "http"], "paths": ["/a"]}),
+            "schema violation (protocols.1: expected one of: grpc, grpcs, http, https, tcp, tls, tls_passthrough, udp)",
+        ),
         (
             json!({"protocols": ["http", "grpc"], "paths": ["/a"]}),
             "schema violation (protocols: these sets are mutually exclusive: ('http', 'https'), ('grpc', 'grpcs'))",

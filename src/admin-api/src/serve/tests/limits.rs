@@ -149,3 +149,29 @@ async fn a_stream_that_comes_back_is_told_what_it_missed() {
     stream.write_all(b"GET /gwctl/events HTTP/1.1\r\nhost: x\r\nlast-event-id: 0\r\n\r\n").await.unwrap();
     until(&mut stream, &mut String::new(), "event: change\nid: 1\n").await;
 }
+
+#[tokio::test]
+async fn a_stream_of_events_ends_with_the_token_it_was_asked_with() {
+    use crate::token::{Role, TOKENS_SETTING, Token, Tokens, token_hash};
+    let backend = control_plane();
+    let token = Token {
+        id: "1".to_owned(),
+        name: "watcher".to_owned(),
+        role: Role::Read,
+        hash: token_hash("sesame"),
+        created_at_millis: 0,
+        created_by: String::new(),
+        expires_at_millis: None,
+    };
+    backend.set_setting(TOKENS_SETTING, &Tokens(vec![token]).to_setting().unwrap()).unwrap();
+    let limits = Limits { heartbeat: SHORT, ..Limits::default() };
+    let options = ServeOptions { limits, authentication: true };
+    let server = start_with(Face::Admin, backend.clone(), options);
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = b"GET /gwctl/events HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer sesame\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    until(&mut stream, &mut String::new(), "\n:\n").await;
+    backend.set_setting(TOKENS_SETTING, &Tokens::default().to_setting().unwrap()).unwrap();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).await.unwrap();
+}
