@@ -188,6 +188,10 @@ fn issue(context: &Context<'_>) -> Result<Answer, EntityError> {
         ));
     }
     if tokens.0.len() >= TOKEN_LIMIT {
+        // Kept until now only to be seen in the list.
+        tokens.0.retain(|token| token.is_valid(now));
+    }
+    if tokens.0.len() >= TOKEN_LIMIT {
         return Err(bare(409, format!("there are {TOKEN_LIMIT} tokens already: revoke some")));
     }
     let secret = token_secret(&context.backend.new_token());
@@ -307,6 +311,29 @@ mod tests {
         assert_eq!(admitted(&client, secret, Method::GET, "/"), Err(401));
         assert_eq!(client.send("DELETE", "/gwctl/tokens/ci", None).0, 404);
         assert_eq!(client.send("DELETE", "/gwctl/tokens/keeper", None).0, 409, "nobody could make tokens any more");
+    }
+
+    #[test]
+    fn tokens_that_have_ended_leave_room_for_others() {
+        let client = guarded();
+        let backend = client.api.backend.as_ref();
+        let kept = |number: usize, end: Option<u64>| Token {
+            id: number.to_string(),
+            name: format!("t{number}"),
+            role: Role::Read,
+            hash: String::new(),
+            created_at_millis: 0,
+            created_by: String::new(),
+            expires_at_millis: end,
+        };
+        let fill = |end: Option<u64>| {
+            let full = Tokens((0..TOKEN_LIMIT).map(|number| kept(number, end)).collect());
+            backend.set_setting(TOKENS_SETTING, &full.to_setting().unwrap()).unwrap();
+        };
+        fill(Some(0));
+        client.expect(201, "POST", "/gwctl/tokens", json!({"name": "new", "role": "read"}));
+        fill(None);
+        client.expect(409, "POST", "/gwctl/tokens", json!({"name": "new", "role": "read"}));
     }
 
     #[test]
