@@ -115,7 +115,7 @@ impl Written {
 fn texts(route: &Route, id: Uuid) -> Vec<((u64, Uuid), String)> {
     let protocols = protocols(route);
     if let Some(expression) = &route.expression {
-        let order = (EXPRESSION | route.priority.unwrap_or(0), id);
+        let order = (expressed_priority(route), id);
         return vec![(order, format!("{}{protocols}", transform::amended(expression)))];
     }
     let mut groups: Vec<(PathKind, Vec<&str>)> = Vec::new();
@@ -135,6 +135,11 @@ fn texts(route: &Route, id: Uuid) -> Vec<((u64, Uuid), String)> {
         ((priority(route, kind), id), format!("{}{protocols}", transform::of_fields(route, &paths)))
     };
     groups.into_iter().enumerate().map(text).collect()
+}
+
+/// The priority of a route with an expression.
+pub(crate) fn expressed_priority(route: &Route) -> u64 {
+    EXPRESSION | route.priority.unwrap_or(0)
 }
 
 /// What the protocols ask for; nothing for HTTPS alone, so that plain HTTP can be redirected.

@@ -9,7 +9,7 @@
 //!
 //! Source: Kong 3.9.1 `kong/router/transform.lua`, `get_priority`, `lshift_uint64`; LuaJIT `bit.lshift`.
 
-use gwctl_entities::view::Route;
+use gwctl_entities::view::{Endpoint, Route};
 
 /// Most headers of a route that count.
 const MAX_HEADER_COUNT: usize = 255;
@@ -50,6 +50,21 @@ pub(crate) fn priority(route: &Route, paths: PathKind) -> u64 {
         priority |= REGEX_PATHS;
     }
     priority
+}
+
+/// The priority of a route of streams. Server names, or both ends, outweigh all else; then an exact address, a
+/// port, a network, those of the client before those reached. Kong computes it in true 64-bit values.
+pub(crate) fn stream_priority(route: &Route) -> u64 {
+    let both = !route.sources.is_empty() && !route.destinations.is_empty();
+    let first = if !route.snis.is_empty() || both { 1 << 61 } else { 0 };
+    first | endpoint_weight(&route.sources) << 4 | endpoint_weight(&route.destinations)
+}
+
+fn endpoint_weight(endpoints: &[Endpoint]) -> u64 {
+    endpoints.iter().fold(0, |weight, endpoint| {
+        let ip = endpoint.ip.as_deref().map_or(0, |ip| if ip.contains('/') { 1 } else { 1 << 3 });
+        weight | ip | if endpoint.port.is_some() { 1 << 2 } else { 0 }
+    })
 }
 
 /// LuaJIT's `bit.lshift` of a number: the low 32 bits, shifted by the amount modulo 32.

@@ -6,6 +6,7 @@ use crate::expressions::Expressions;
 use crate::matched::Match;
 use crate::problem::{Flavor, RouteProblem, UnsupportedFlavor};
 use crate::request::Request;
+use crate::streams::{StreamMatch, StreamRequest, Streams};
 use crate::traditional::Traditional;
 use gwctl_entities::view::{Route, Service};
 use imbl::HashMap;
@@ -21,10 +22,26 @@ pub struct RouteEntry {
 }
 
 impl RouteEntry {
-    fn is_served(&self) -> bool {
-        let over_http = |protocol: &String| matches!(protocol.as_str(), "http" | "https" | "grpc" | "grpcs");
-        self.route.protocols.iter().any(over_http) && self.service.as_ref().is_none_or(|service| service.enabled)
+    fn kind(&self) -> Served {
+        let any = |names: &[&str]| self.route.protocols.iter().any(|protocol| names.contains(&protocol.as_str()));
+        if self.service.as_ref().is_some_and(|service| !service.enabled) {
+            Served::No
+        } else if any(&["http", "https", "grpc", "grpcs"]) {
+            Served::Http
+        } else if any(&["tcp", "tls", "tls_passthrough"]) {
+            Served::Stream
+        } else {
+            Served::No
+        }
     }
+}
+
+/// Where a route belongs; its protocols are of one family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    Http,
+    Stream,
+    No,
 }
 
 /// A route as the tables keep it: with the id of its service only.
@@ -57,6 +74,8 @@ pub enum Change {
 #[derive(Debug, Clone)]
 pub struct Router {
     pub(crate) table: Table,
+    /// Boxed: requests never look at it.
+    streams: Box<Streams>,
     /// Services by id, apart from the routes, so that a changed service costs the same for one route and for all.
     services: HashMap<Arc<str>, Arc<Service>>,
 }
@@ -109,12 +128,12 @@ impl Router {
             Flavor::Traditional => Table::Traditional(Box::default()),
             Flavor::Expressions => Table::Expressions(Box::default()),
         };
-        Router { table, services: HashMap::new() }
+        Router { table, streams: Box::default(), services: HashMap::new() }
     }
 
     /// Compiles routes. Routes that cannot be compiled are left out and reported; the others serve.
     ///
-    /// Left out without report, as in Kong: routes for streams only, and routes whose service is disabled.
+    /// Left out without report: routes for UDP only, and, as in Kong, routes whose service is disabled.
     ///
     /// # Errors
     /// Never now that every flavor is supported; the type stays for flavors to come.
@@ -133,19 +152,40 @@ impl Router {
         let mut problems = Vec::new();
         for change in changes {
             match change {
-                Change::Put(entry) if entry.is_served() => {
-                    problems.extend(router.table.put(&entry).err().unwrap_or_default());
-                    if let Some(service) = entry.service {
-                        router.put_service(service);
-                    }
-                }
-                Change::Put(entry) => router.table.remove(&entry.route.id),
-                Change::Remove(id) => router.table.remove(&id),
+                Change::Put(entry) => problems.extend(router.put(entry).err().unwrap_or_default()),
+                Change::Remove(id) => router.remove(&id),
                 Change::PutService(service) => router.put_service(service),
                 Change::RemoveService(id) => _ = router.services.remove(&id),
             }
         }
         (router, problems)
+    }
+
+    /// A route may have changed its family: it goes from where it was.
+    fn put(&mut self, entry: RouteEntry) -> Result<(), Vec<RouteProblem>> {
+        let outcome = match entry.kind() {
+            Served::No => {
+                self.remove(&entry.route.id);
+                return Ok(());
+            }
+            Served::Http => {
+                self.streams.remove(&entry.route.id);
+                self.table.put(&entry)
+            }
+            Served::Stream => {
+                self.table.remove(&entry.route.id);
+                self.streams.put(&entry, self.flavor())
+            }
+        };
+        if let Some(service) = entry.service {
+            self.put_service(service);
+        }
+        outcome
+    }
+
+    fn remove(&mut self, id: &str) {
+        self.table.remove(id);
+        self.streams.remove(id);
     }
 
     fn put_service(&mut self, service: Arc<Service>) {
@@ -164,7 +204,19 @@ impl Router {
         }
     }
 
-    /// The number of routes served.
+    /// The number of routes of streams.
+    pub fn stream_len(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// The route of a connection; None is closed at once.
+    pub fn find_stream(&self, asked: &StreamRequest<'_>) -> Option<StreamMatch<'_>> {
+        let mut found = self.streams.find(asked)?;
+        found.service = found.leads_to.and_then(|id| self.services.get(id));
+        Some(found)
+    }
+
+    /// The number of routes served over HTTP.
     pub fn len(&self) -> usize {
         match &self.table {
             Table::Compatible(table) => table.routes.len(),
@@ -173,7 +225,7 @@ impl Router {
         }
     }
 
-    /// Whether no route is served.
+    /// Whether no route is served over HTTP.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -76,6 +76,15 @@ pub(crate) struct Network {
 impl Network {
     /// Reads `address/length`; what follows the length must be zero. The errors are worded as in Kong.
     fn parse(text: &str) -> Result<Self, String> {
+        let network = Network::covering(text)?;
+        if bits(network.address) & !network.mask() != 0 {
+            return Err("host part of address was not zero".to_owned());
+        }
+        Ok(network)
+    }
+
+    /// Reads `address/length` with any address of the network.
+    pub(crate) fn covering(text: &str) -> Result<Self, String> {
         let (address, length) = text.split_once('/').unwrap_or((text, ""));
         let unread = |part: &str, fault: &dyn fmt::Display| format!("couldn't parse {part} in network: {fault}");
         // Said of the family that the literal is written in.
@@ -91,11 +100,7 @@ impl Network {
                 "invalid length for network: Network length {length} is too long for {family} (maximum: {most})"
             ));
         }
-        let network = Network { address, length };
-        if bits(address) & !network.mask() != 0 {
-            return Err("host part of address was not zero".to_owned());
-        }
-        Ok(network)
+        Ok(Network { address, length })
     }
 
     /// Set where addresses must agree, in the upper bits.

@@ -25,6 +25,8 @@ impl Schema {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Field {
     Protocol,
+    /// The protocol of a connection that is passed on as bytes.
+    StreamProtocol,
     Sni,
     Method,
     Host,
@@ -55,6 +57,7 @@ impl Field {
     /// The field of this name; None when the schema has none.
     pub(crate) fn parse(name: &str, schema: Schema) -> Option<Self> {
         let common = match name {
+            "net.protocol" if schema == Schema::Stream => Some(Field::StreamProtocol),
             "net.protocol" => Some(Field::Protocol),
             "tls.sni" => Some(Field::Sni),
             "net.src.ip" => Some(Field::SourceIp),
@@ -124,6 +127,7 @@ impl<'q> Scope<'_, 'q> {
     pub(crate) fn text(&self, field: &Field) -> Option<&'q str> {
         match field {
             Field::Protocol => Some(if self.request.https { "https" } else { "http" }),
+            Field::StreamProtocol => Some(if self.request.https { "tls" } else { "tcp" }),
             Field::Sni => self.request.sni,
             Field::Method => Some(self.request.method),
             Field::Host => Some(self.target.host).filter(|host| !host.is_empty()),
