@@ -15,7 +15,7 @@ use gwctl_lifecycle::TaskSet;
 use gwctl_plugins::{Natives, PluginHost, natives};
 use gwctl_proxy::{
     AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, DnsOptions, Listener, Network, Proxy, ProxyError,
-    ProxyOptions, SnapshotHandle, SnapshotOptions,
+    ProxyOptions, SnapshotHandle, SnapshotOptions, StreamListener,
 };
 use gwctl_store::SystemFill;
 use std::collections::BTreeSet;
@@ -84,11 +84,16 @@ pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle) -> Result<Prox
     for listener in &options.listeners {
         tracing::info!(address = %listener.addr, tls = listener.ssl, workers = options.workers, "proxy listening");
     }
+    for listener in &options.streams {
+        tracing::info!(address = %listener.addr, tls = listener.ssl, workers = options.workers, "listening for streams");
+    }
+    let streams: Vec<_> = options.streams.iter().map(|listener| listener.addr).collect();
     Proxy::start(options, snapshots).map_err(|error| {
         let hint = match &error {
             ProxyError::IoListen { address, source } if source.kind() == std::io::ErrorKind::AddrInUse => format!(
-                "another process listens on port {port}: find it with `ss -ltnp 'sport = :{port}'`, or set proxy_listen to another port",
-                port = address.port()
+                "another process listens on port {port}: find it with `ss -ltnp 'sport = :{port}'`, or set {key} to another port",
+                port = address.port(),
+                key = if streams.contains(address) { "stream_listen" } else { "proxy_listen" }
             ),
             ProxyError::IoAccessLog { .. } => "correct proxy_access_log, or make its folder writable".to_owned(),
             _ => "correct proxy_listen".to_owned(),
@@ -107,8 +112,11 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         Workers::Auto => std::thread::available_parallelism().map_or(1, usize::from),
         Workers::Count(count) => count,
     };
+    let streams =
+        conf.stream_listen.iter().map(|listen| StreamListener { addr: listen.address, ssl: listen.ssl }).collect();
     ProxyOptions {
         listeners,
+        streams,
         workers,
         headers: AddedHeaders::from_tokens(conf.headers.iter().copied(), conf.headers_upstream.iter().copied()),
         trusted_ips: conf.real_ip.trusted.iter().filter_map(|text| Network::parse(text)).collect(),

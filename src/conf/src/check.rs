@@ -85,11 +85,16 @@ fn data_plane(conf: &NodeConf, problems: &mut Vec<Problem>) {
 /// Settings of Kong that this version cannot honour: refused where to ignore them would be dangerous or break traffic.
 fn unsupported(conf: &NodeConf, problems: &mut Vec<Problem>) {
     let settings = &conf.settings;
-    if !conf.stream_listen.is_empty() {
-        let problem = settings.problem("stream_listen", "this version proxies HTTP only");
-        problems.push(problem.hint("set it to off"));
+    for listener in conf.stream_listen.iter().filter(|listener| listener.udp) {
+        let fault = format!("`{}`: this version passes on TCP and TLS, not UDP", listener.text);
+        problems.push(settings.problem("stream_listen", fault).hint("leave the listener out"));
     }
-    for (key, listeners) in [("proxy_listen", &conf.proxy_listen), ("admin_listen", &conf.admin_listen)] {
+    let lists = [
+        ("proxy_listen", &conf.proxy_listen),
+        ("stream_listen", &conf.stream_listen),
+        ("admin_listen", &conf.admin_listen),
+    ];
+    for (key, listeners) in lists {
         if listeners.iter().any(|listener| listener.proxy_protocol) {
             let problem = settings.problem(key, "the flag proxy_protocol is not supported by this version");
             problems.push(problem.hint("leave it out; trusted_ips and real_ip_header find the client's address"));

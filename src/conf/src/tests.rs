@@ -196,8 +196,9 @@ fn combinations_that_cannot_run_are_refused() {
         ),
         (
             "",
-            "stream_listen = 127.0.0.1:9000",
-            "stream_listen = 127.0.0.1:9000 (kong.conf:1): this version proxies HTTP only; set it to off",
+            "stream_listen = 127.0.0.1:9000 udp",
+            "stream_listen = 127.0.0.1:9000 udp (kong.conf:1): `127.0.0.1:9000 udp`: this version passes on TCP and TLS, \
+             not UDP; leave the listener out",
         ),
         (
             "",

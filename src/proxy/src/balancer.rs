@@ -26,6 +26,7 @@ use arc_swap::{ArcSwap, Guard};
 use gwctl_entities::view::{Target, Upstream};
 use http::HeaderValue;
 use ring::Ring;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -115,6 +116,11 @@ impl Balancer {
             Algorithm::ConsistentHashing => self.sources.key(context, new_value),
             _ => Key::default(),
         }
+    }
+
+    /// What a connection without requests is hashed to: the client's address or nothing.
+    pub(crate) fn stream_hash(&self, client: IpAddr) -> Option<u32> {
+        (self.algorithm == Algorithm::ConsistentHashing).then(|| self.sources.stream_hash(client)).flatten()
     }
 
     /// Whether it hashes groups of the route's path.

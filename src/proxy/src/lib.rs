@@ -9,6 +9,7 @@
 //! - [`access_log`], [`metrics`], [`stats`]: what is told of requests.
 //! - `forward`, `respond`: headers towards the upstream and towards the client.
 //! - `balancer`, `prober`, `names`, `health`: choosing targets, what is known of them, probing and resolving them.
+//! - `stream`: connections that are passed on as bytes, without HTTP.
 //! - `upstream`: names, connections, attempts. Only its `connection`, and `server` for the clients' side, drive the
 //!   HTTP library; the rest sees heads and bodies.
 
@@ -36,6 +37,7 @@ mod respond;
 mod server;
 pub mod snapshot;
 pub mod stats;
+mod stream;
 pub mod tables;
 mod upgrade;
 mod upstream;
@@ -44,7 +46,7 @@ mod worker;
 pub use access_log::{AccessFormat, AccessLogOptions, AccessTarget};
 pub use health::MarkRefusal;
 pub use metrics::Metrics;
-pub use options::{AddedHeaders, DnsOptions, DnsOrder, Listener, Network, ProxyOptions};
+pub use options::{AddedHeaders, DnsOptions, DnsOrder, Listener, Network, ProxyOptions, StreamListener};
 pub use proxy::{Proxy, ProxyError};
 pub use snapshot::{Snapshot, SnapshotHandle, SnapshotOptions};
 pub use stats::{Stats, StatsNow};

@@ -1,18 +1,24 @@
 //! Listening sockets.
 
-use crate::options::Listener;
+use crate::server::Entrance;
+use crate::stream::StreamEntrance;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use tokio_rustls::TlsAcceptor;
 
 /// A socket that listens.
 pub(crate) struct Bound {
     pub(crate) socket: TcpListener,
     pub(crate) address: SocketAddr,
-    pub(crate) http2: bool,
-    /// None: plain.
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) speaks: Speaks,
+}
+
+/// What clients speak at a socket.
+#[derive(Clone)]
+pub(crate) enum Speaks {
+    Http(Entrance),
+    /// Anything: it is passed on as bytes.
+    Stream(StreamEntrance),
 }
 
 /// Connections waiting to be accepted.
@@ -34,8 +40,8 @@ fn refuse_shared(address: SocketAddr) -> io::Result<()> {
 
 /// Binds an address once per worker; the kernel spreads connections over them. With port 0 all take the port that the
 /// first was given.
-pub(crate) fn bind(listener: &Listener, tls: Option<&TlsAcceptor>, workers: usize) -> io::Result<Vec<Bound>> {
-    let mut address = listener.addr;
+pub(crate) fn bind(wanted: SocketAddr, mut speaks: Speaks, workers: usize) -> io::Result<Vec<Bound>> {
+    let mut address = wanted;
     refuse_shared(address)?;
     let mut bound = Vec::with_capacity(workers);
     for _ in 0..workers {
@@ -50,7 +56,11 @@ pub(crate) fn bind(listener: &Listener, tls: Option<&TlsAcceptor>, workers: usiz
         socket.listen(BACKLOG)?;
         let socket = TcpListener::from(socket);
         address = socket.local_addr()?;
-        bound.push(Bound { socket, address, http2: listener.http2, tls: tls.cloned() });
+        match &mut speaks {
+            Speaks::Http(entrance) => entrance.port = address.port(),
+            Speaks::Stream(entrance) => entrance.address = address,
+        }
+        bound.push(Bound { socket, address, speaks: speaks.clone() });
     }
     Ok(bound)
 }

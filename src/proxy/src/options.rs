@@ -17,6 +17,15 @@ pub struct Listener {
     pub http2: bool,
 }
 
+/// Where connections come in that are passed on as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamListener {
+    /// Address; port 0 takes a free one.
+    pub addr: SocketAddr,
+    /// Clients speak TLS: it ends here or is passed through, as the route says.
+    pub ssl: bool,
+}
+
 /// Headers the node adds: the `headers` and `headers_upstream` settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddedHeaders {
@@ -203,6 +212,8 @@ impl DnsOptions {
 pub struct ProxyOptions {
     /// Where requests come in.
     pub listeners: Vec<Listener>,
+    /// Where connections come in that are passed on as bytes.
+    pub streams: Vec<StreamListener>,
     /// Worker threads; each listens on every address by itself.
     pub workers: usize,
     /// The node's own certificates (`ssl_cert`), for names that no SNI knows; none: one is made at start.
@@ -249,6 +260,7 @@ impl Default for ProxyOptions {
     fn default() -> Self {
         Self {
             listeners: Vec::new(),
+            streams: Vec::new(),
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             certificates: Vec::new(),
             headers: AddedHeaders::default(),

@@ -2,11 +2,13 @@
 
 use crate::access_log::{AccessLog, AccessLogOptions, AccessTarget};
 use crate::certificates::ByName;
-use crate::listen::{Bound, bind};
+use crate::listen::{Bound, Speaks, bind};
 use crate::options::ProxyOptions;
 use crate::prober::Prober;
+use crate::server::Entrance;
 use crate::snapshot::SnapshotHandle;
 use crate::stats::Stats;
+use crate::stream::StreamEntrance;
 use crate::upstream::dns::hosts::Hosts;
 use crate::upstream::tls::{TlsFault, TlsSettings, TlsWish};
 use crate::worker::Worker;
@@ -55,6 +57,7 @@ pub enum ProxyError {
 /// The running request path. Dropping it stops it without waiting.
 pub struct Proxy {
     addresses: Vec<SocketAddr>,
+    stream_addresses: Vec<SocketAddr>,
     stats: Arc<Stats>,
     stop: watch::Sender<bool>,
     workers: Vec<(JoinHandle<()>, oneshot::Receiver<()>)>,
@@ -70,13 +73,24 @@ impl Proxy {
     pub fn start(options: ProxyOptions, snapshots: SnapshotHandle) -> Result<Proxy, ProxyError> {
         let count = options.workers.max(1);
         let mut shares: Vec<Vec<Bound>> = (0..count).map(|_| Vec::new()).collect();
-        let mut addresses = Vec::new();
-        for listener in &options.listeners {
-            let failed = |source| ProxyError::IoListen { address: listener.addr, source };
-            let tls = listener.ssl.then(|| acceptor(&options, listener.http2, &snapshots)).transpose()?;
-            let bound = bind(listener, tls.as_ref(), count).map_err(failed)?;
-            addresses.extend(bound.first().map(|bound| bound.address));
+        let mut open = |address: SocketAddr, speaks| {
+            let bound = bind(address, speaks, count).map_err(|source| ProxyError::IoListen { address, source })?;
+            let given = bound.first().map_or(address, |bound| bound.address);
             shares.iter_mut().zip(bound).for_each(|(share, bound)| share.push(bound));
+            Ok::<_, ProxyError>(given)
+        };
+        let (mut addresses, mut stream_addresses) = (Vec::new(), Vec::new());
+        for listener in &options.listeners {
+            let protocols: &[&[u8]] = if listener.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
+            let tls = listener.ssl.then(|| acceptor(&options, protocols, &snapshots)).transpose()?;
+            let entrance = Entrance { port: listener.addr.port(), http2: listener.http2, tls };
+            addresses.push(open(listener.addr, Speaks::Http(entrance))?);
+        }
+        for listener in &options.streams {
+            // What is spoken over TLS is for client and upstream to agree on.
+            let tls = listener.ssl.then(|| acceptor(&options, &[], &snapshots)).transpose()?;
+            let entrance = StreamEntrance { address: listener.addr, tls };
+            stream_addresses.push(open(listener.addr, Speaks::Stream(entrance))?);
         }
         let access_log = options.access_log.clone().map(open_access_log).transpose()?;
         let (stop, stopping) = watch::channel(false);
@@ -106,7 +120,7 @@ impl Proxy {
         let prober = Prober::new(snapshots, options, hosts);
         let thread = std::thread::Builder::new().name("prober".to_owned()).spawn(move || prober.run(stopping));
         let prober = thread.map_err(ProxyError::IoThread)?;
-        Ok(Proxy { addresses, stats, stop, workers, prober: Some(prober), access_log })
+        Ok(Proxy { addresses, stream_addresses, stats, stop, workers, prober: Some(prober), access_log })
     }
 
     /// Addresses listened on, in the order of the listeners.
@@ -114,12 +128,17 @@ impl Proxy {
         &self.addresses
     }
 
+    /// Addresses listened on for streams, in the order of their listeners.
+    pub fn stream_addresses(&self) -> &[SocketAddr] {
+        &self.stream_addresses
+    }
+
     /// Counters, live.
     pub fn stats(&self) -> &Arc<Stats> {
         &self.stats
     }
 
-    /// Stops accepting, lets requests in flight end within `shutdown_timeout`, then ends.
+    /// Stops accepting, lets requests in flight and streams end within `shutdown_timeout`, then ends.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
         for (thread, end) in self.workers.drain(..) {
@@ -148,8 +167,13 @@ fn open_access_log(options: AccessLogOptions) -> Result<AccessLog, ProxyError> {
     AccessLog::start(options).map_err(|source| ProxyError::IoAccessLog { target, source })
 }
 
-/// TLS of a listener: certificates by name from the snapshot in force, else the node's own.
-fn acceptor(options: &ProxyOptions, http2: bool, snapshots: &SnapshotHandle) -> Result<TlsAcceptor, ProxyError> {
+/// TLS of a listener: certificates by name from the snapshot in force, else the node's own; `protocols` are agreed on by
+/// ALPN, if there are any.
+fn acceptor(
+    options: &ProxyOptions,
+    protocols: &[&[u8]],
+    snapshots: &SnapshotHandle,
+) -> Result<TlsAcceptor, ProxyError> {
     let own = match options.certificates.as_slice() {
         [] => vec![own_certificate()?],
         own => own.to_vec(),
@@ -162,7 +186,7 @@ fn acceptor(options: &ProxyOptions, http2: bool, snapshots: &SnapshotHandle) -> 
         .with_cert_resolver(Arc::new(resolver));
     // Tickets rather than a cache: a client may come back to another worker.
     config.ticketer = aws_lc_rs::Ticketer::new()?;
-    config.alpn_protocols = if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![b"http/1.1".to_vec()] };
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 

@@ -72,7 +72,7 @@ impl Worker {
     }
 
     /// What must be done within the time for the head of a request.
-    async fn in_time<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         let outcome = tokio::time::timeout(self.options.header_timeout, work).await;
         outcome.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
     }

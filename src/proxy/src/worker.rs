@@ -2,20 +2,22 @@
 
 use crate::access_log::{Collector, FLUSH_INTERVAL};
 use crate::arrival::Ids;
-use crate::listen::Bound;
+use crate::listen::{Bound, Speaks};
 use crate::metrics::Recorder;
 use crate::options::ProxyOptions;
-use crate::server::Entrance;
 use crate::snapshot::SnapshotHandle;
 use crate::stats::Stats;
+use crate::stream::OpenStreams;
 use crate::upstream::dns::Resolver;
 use crate::upstream::dns::hosts::Hosts;
 use crate::upstream::pool::Pool;
 use crate::upstream::tls::TlsSettings;
+use std::future::Future;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -30,6 +32,7 @@ pub(crate) struct Worker {
     pub(crate) ids: Ids,
     pub(crate) access_log: Option<Collector>,
     pub(crate) recorder: Recorder,
+    pub(crate) streams: Rc<OpenStreams>,
 }
 
 /// Set once the node stops: no new connections, open ones end after their request.
@@ -51,7 +54,8 @@ impl Worker {
         );
         let resolver = Resolver::new(options.clone(), hosts);
         let recorder = stats.metrics().recorder();
-        Worker { options, snapshots, stats, pool, resolver, tls, ids: Ids::new(), access_log, recorder }
+        let (ids, streams) = (Ids::new(), Rc::default());
+        Worker { options, snapshots, stats, pool, resolver, tls, ids, access_log, recorder, streams }
     }
 
     /// Serves until told to stop and the connections have ended or the deadline has passed.
@@ -66,9 +70,20 @@ impl Worker {
         let mut accepting = JoinSet::new();
         for bound in bound {
             let listener = TcpListener::from_std(bound.socket)?;
-            let tls = bound.tls.clone();
-            let entrance = Entrance { port: bound.address.port(), http2: bound.http2, tls };
-            accepting.spawn_local(self.clone().accept(listener, entrance, stopping.clone()));
+            let stopping = stopping.clone();
+            match bound.speaks {
+                Speaks::Http(entrance) => {
+                    let waiting = stopping.clone();
+                    accepting.spawn_local(self.clone().accept(listener, stopping, move |worker, stream, peer| {
+                        worker.connection(entrance.clone(), stream, peer, waiting.clone())
+                    }));
+                }
+                Speaks::Stream(entrance) => {
+                    accepting.spawn_local(self.clone().accept(listener, stopping, move |worker, stream, peer| {
+                        worker.stream(entrance.clone(), stream, peer)
+                    }));
+                }
+            }
         }
         let sweeper = tokio::task::spawn_local(self.clone().sweep());
         let flusher = self.access_log.is_some().then(|| tokio::task::spawn_local(self.clone().flush()));
@@ -77,6 +92,7 @@ impl Worker {
         let ending = async { while accepting.join_next().await.is_some() {} };
         if tokio::time::timeout(self.options.shutdown_timeout, ending).await.is_err() {
             tracing::warn!(in_flight = self.stats.now().requests_in_flight, "requests cut at the end of the deadline");
+            self.streams.log_cut();
         }
         sweeper.abort();
         if let Some(flusher) = flusher {
@@ -104,9 +120,12 @@ impl Worker {
     }
 
     /// Accepts until told to stop, then waits for the connections it accepted.
-    async fn accept(self: Rc<Self>, listener: TcpListener, entrance: Entrance, mut stopping: Stopping) {
+    async fn accept<S, C>(self: Rc<Self>, listener: TcpListener, mut stopping: Stopping, serve: S)
+    where
+        S: Fn(Rc<Worker>, TcpStream, SocketAddr) -> C,
+        C: Future<Output = ()> + 'static,
+    {
         let mut connections = JoinSet::new();
-        let waiting = stopping.clone();
         loop {
             tokio::select! {
                 biased;
@@ -115,7 +134,7 @@ impl Worker {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => {
                         self.stats.accepted();
-                        connections.spawn_local(self.clone().connection(entrance.clone(), stream, peer, waiting.clone()));
+                        connections.spawn_local(serve(self.clone(), stream, peer));
                     }
                     Err(error) => {
                         // Out of file descriptors, most likely: give the others time to end.

@@ -6,6 +6,7 @@ use gwctl_plugins::Context;
 use gwctl_router::RequestPath;
 use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 /// One source of the hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +78,13 @@ impl Sources {
             }
         }
         Key::default()
+    }
+
+    /// Hashes a connection without requests: all that is known of it is the client's address.
+    pub(crate) fn stream_hash(&self, client: IpAddr) -> Option<u32> {
+        [&self.first, &self.fallback]
+            .contains(&&Source::Ip)
+            .then(|| xxh32(client.to_canonical().to_string().as_bytes()))
     }
 
     fn value<'c>(&self, source: &Source, context: &'c Context) -> Option<Cow<'c, [u8]>> {
@@ -166,7 +174,6 @@ mod tests {
     use http::uri::PathAndQuery;
     use http::{Method, Version};
     use serde_json::{Value, json};
-    use std::net::IpAddr;
     use std::sync::Arc;
 
     fn context(target: &'static str, headers: &[(&'static str, &'static str)]) -> Context {

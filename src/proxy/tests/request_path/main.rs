@@ -12,3 +12,4 @@ mod plugins;
 mod probing;
 mod secure;
 mod stage;
+mod streams;

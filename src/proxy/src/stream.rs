@@ -1,0 +1,115 @@
+//! Connections that are passed on as bytes: TCP, TLS that ends here, TLS that is passed through.
+//!
+//! A connection takes the snapshot in force when it arrives, finds its route and its target, and lets the snapshot go:
+//! a change of the configuration leaves open connections alone and costs no memory for as long as they last. Plugins are
+//! not run.
+
+mod hello;
+mod open;
+mod relay;
+mod rewound;
+mod way;
+
+pub(crate) use open::OpenStreams;
+
+use crate::stream::hello::read_hello;
+use crate::stream::open::Entered;
+use crate::stream::relay::relay;
+use crate::stream::rewound::Rewound;
+use crate::stream::way::Way;
+use crate::worker::Worker;
+use gwctl_router::StreamRequest;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+/// What a connection takes over from the socket it was accepted at.
+#[derive(Clone)]
+pub(crate) struct StreamEntrance {
+    pub(crate) address: SocketAddr,
+    /// Set where clients speak TLS, whether it ends here or is passed through.
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
+/// Both ends of a client's connection.
+#[derive(Clone, Copy)]
+struct Ends {
+    source: SocketAddr,
+    destination: SocketAddr,
+}
+
+impl Worker {
+    /// Serves one connection to its end.
+    pub(crate) async fn stream(self: Rc<Self>, entrance: StreamEntrance, stream: TcpStream, peer: SocketAddr) {
+        let stats = self.stats.clone();
+        let _open = stats.opened();
+        let entered = OpenStreams::enter(&self.streams, peer, entrance.address);
+        if let Err(error) = self.pass_on(entrance, stream, peer, &entered).await {
+            tracing::debug!(stream = %entered, %error, "stream ended");
+        }
+    }
+
+    async fn pass_on(
+        &self,
+        entrance: StreamEntrance,
+        mut stream: TcpStream,
+        peer: SocketAddr,
+        entered: &Entered,
+    ) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let ends = Ends { source: canonical(peer), destination: canonical(stream.local_addr()?) };
+        let mut start = Vec::new();
+        let server_name = match entrance.tls {
+            Some(_) => self.in_time(read_hello(&mut stream, &mut start)).await?,
+            None => None,
+        };
+        let Some(way) = self.way(ends, entrance.tls.is_some(), server_name.as_deref()) else {
+            return Ok(());
+        };
+        entered.found(way.route.clone());
+        let client = Rewound::new(start, stream);
+        match entrance.tls.filter(|_| !way.passes_tls) {
+            Some(tls) => self.join(self.in_time(tls.accept(client)).await?, ends, way, entered).await,
+            None => self.join(client, ends, way, entered).await,
+        }
+    }
+
+    /// Finds the route by the snapshot in force. None is logged.
+    fn way(&self, ends: Ends, tls: bool, sni: Option<&str>) -> Option<Way> {
+        let Ends { source, destination } = ends;
+        let snapshot = self.snapshots.load();
+        let asked = StreamRequest { tls, sni, source, destination };
+        let Some(found) = snapshot.router.find_stream(&asked) else {
+            tracing::info!(client = %source, %destination, sni, "no route matches the connection, closed");
+            return None;
+        };
+        let way = Way::of(&snapshot, &found);
+        if way.is_none() {
+            let route = found.route.name.as_deref().unwrap_or(&found.route.id);
+            tracing::info!(client = %source, %destination, route, "the route has no service, connection closed");
+        }
+        way
+    }
+
+    /// Connects and copies both ways.
+    async fn join<C>(&self, client: C, ends: Ends, way: Way, entered: &Entered) -> io::Result<()>
+    where
+        C: AsyncRead + AsyncWrite + Unpin,
+    {
+        let Some(reached) = way.connect(self, ends.source.ip()).await else { return Ok(()) };
+        entered.reached(reached.target);
+        let (sent, received) = relay(client, reached.stream, way.limits).await?;
+        tracing::debug!(stream = %entered, sent, received, "stream ended");
+        // The target counts the connection for as long as it lasts.
+        drop(reached.lease);
+        Ok(())
+    }
+}
+
+/// IPv4 as such, so that networks compare.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
