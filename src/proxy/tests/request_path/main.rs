@@ -13,3 +13,4 @@ mod probing;
 mod secure;
 mod stage;
 mod streams;
+mod streams_tls;

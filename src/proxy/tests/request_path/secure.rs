@@ -28,11 +28,11 @@ fn secure(config: Value) -> (Stage, Proxy, SocketAddr) {
     (stage, proxy, address)
 }
 
-fn pair(name: &str) -> gwctl_certs::PemPair {
+pub fn pair(name: &str) -> gwctl_certs::PemPair {
     gwctl_certs::self_signed(&[name.to_owned()], 1_700_000_000).unwrap()
 }
 
-fn identity(pair: &gwctl_certs::PemPair) -> Identity {
+pub fn identity(pair: &gwctl_certs::PemPair) -> Identity {
     let source = |pem| Source { setting: "cert", place: "test", pem };
     Identity::read(source(&pair.certificate), source(&pair.key)).unwrap()
 }
@@ -169,7 +169,7 @@ pub async fn secure_upstream(pair: gwctl_certs::PemPair) -> (SocketAddr, Names) 
     (address, names)
 }
 
-async fn handshake(address: SocketAddr, name: &str, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
+pub async fn handshake(address: SocketAddr, name: &str, protocols: &[&[u8]]) -> TlsStream<TcpStream> {
     let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
