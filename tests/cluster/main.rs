@@ -1,4 +1,5 @@
-//! A cluster of real processes: what one writes on the control plane is what the data planes serve, whatever dies.
+//! A cluster of real processes that keeps to protocol v1: what one writes on the control plane is what the data planes
+//! serve, whatever dies.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +24,7 @@ struct Fleet {
 impl Fleet {
     fn start(data_planes: usize) -> Self {
         let cluster = Cluster::new(GWCTL);
-        let cp = cluster.start(&cluster.options("cp", "control_plane"));
+        let cp = cluster.start(&cluster.options("cp", "control_plane").set("cluster_gwctl_sync", "off"));
         let dps = (0..data_planes)
             .map(|number| cluster.start(&cluster.options(&format!("dp-{number}"), "data_plane")))
             .collect();

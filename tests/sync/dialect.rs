@@ -2,7 +2,7 @@
 
 use super::Fleet;
 use gwctl_certs::{Identity, Source, Trust, cluster_client_config};
-use gwctl_link::{DialOptions, FrameReader, FrameWriter, dial};
+use gwctl_link::{DialOptions, Dialed, FrameReader, FrameWriter, dial};
 use gwctl_testkit::{Cluster, wait_until};
 use gwctl_wire::Frame;
 use gwctl_wire::v2::{Deltas, Dialect, Hello, Message, SUBPROTOCOL, Welcome, rpc, sync};
@@ -36,9 +36,10 @@ impl Peer {
             limit: LIMIT,
             proxy: None,
             subprotocol: Some(SUBPROTOCOL),
+            extra: None,
         };
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let (reader, writer) = runtime.block_on(dial(&options)).unwrap();
+        let Dialed { reader, writer, .. } = runtime.block_on(dial(&options)).unwrap();
         Self { runtime, reader, writer }
     }
 

@@ -62,7 +62,8 @@ fn what_cannot_be_set_is_told() {
 #[test]
 fn a_node_with_rpc_alone_is_configured_by_v1_and_answers_calls() {
     let cluster = Cluster::new(GWCTL);
-    let rpc = |name: &str, role: &str| cluster.options(name, role).set("cluster_rpc", "on");
+    let rpc =
+        |name: &str, role: &str| cluster.options(name, role).set("cluster_rpc", "on").set("cluster_gwctl_sync", "off");
     let cp = cluster.start(&rpc("cp", "control_plane"));
     let dp = cluster.start(&rpc("dp", "data_plane"));
     let rows = || get(cp.admin(), "/clustering/data-planes").json()["data"].as_array().unwrap().clone();

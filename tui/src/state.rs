@@ -82,9 +82,9 @@ pub fn silence(member: &FleetMember, fleet: &Fleet) -> u64 {
 }
 
 /// Whether it has the configuration in force; None while one of the two hashes is unknown. A node with protocol v2
-/// reports its version in place of a hash.
+/// reports its version in place of a hash, one with gwctl's own sync the digest of its version.
 pub fn same_hash(member: &FleetMember, fleet: &Fleet) -> Option<bool> {
-    if member.protocol.as_deref() == Some("v2") {
+    if matches!(member.protocol.as_deref(), Some("v2" | "gwctl")) {
         return versions_behind(member, fleet).map(|behind| behind == 0);
     }
     Some(member.config_hash.as_ref()? == fleet.config_hash.as_ref()?)

@@ -154,6 +154,7 @@ pub const KEYS: &[Key] = &[
     row("cluster_dp_labels", List, "", DP, "Labels of the data plane, `key:value`."),
     row("cluster_rpc", Flag, "off", CLUSTER, "Speak the second generation of the cluster protocol."),
     row("cluster_incremental_sync", Flag, "off", CLUSTER, "Send changes instead of whole configurations; needs cluster_rpc."),
+    row("cluster_gwctl_sync", Flag, "on", CLUSTER, "Use gwctl's own sync with nodes of gwctl that have it on too."),
     row("cluster_cjson", Flag, "off", NONE, "Chooses a JSON library in Kong."),
     row("dedicated_config_processing", Flag, "on", NONE, "A process of its own for configurations in Kong."),
     row("privileged_worker", Text, "", NONE, "Old name of dedicated_config_processing."),

@@ -147,6 +147,7 @@ pub struct Cluster {
     pub dp_labels: BTreeMap<String, String>,
     pub rpc: bool,
     pub incremental_sync: bool,
+    pub gwctl_sync: bool,
 }
 
 /// Certificates of a listener and their keys, in the same order.

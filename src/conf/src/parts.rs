@@ -91,6 +91,7 @@ impl Settings {
             dp_labels: crate::check::labels(self, problems),
             rpc: self.flag("cluster_rpc"),
             incremental_sync: self.flag("cluster_incremental_sync"),
+            gwctl_sync: self.flag("cluster_gwctl_sync"),
         }
     }
 

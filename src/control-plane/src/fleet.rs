@@ -6,18 +6,23 @@
 use crate::calls::Calls;
 use gwctl_admin_api::{DataPlaneRow, FleetNews};
 use gwctl_entities::EntityError;
-use gwctl_entities::fleet::{Fleet, FleetMember};
+use gwctl_entities::fleet::{Fleet, FleetMember, FleetRefusal};
 use gwctl_store::{Store, unix_millis};
 use gwctl_wire::ConfigHash;
 use gwctl_wire::compat::SyncStatus;
+use gwctl_wire::stream::message::{Applied, Refused};
+use gwctl_wire::stream::{HEARTBEAT, LATE_BEATS};
 use gwctl_wire::v1::cp_link::NodeRecord;
 use gwctl_wire::v2::dialect::version_of;
 use gwctl_wire::v2::{Dialect, Held, Hello};
+use lags::Recent;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::broadcast;
+
+mod lags;
 
 /// Setting of the store that holds the rows.
 const SETTING: &str = "fleet";
@@ -38,6 +43,8 @@ pub struct Identity {
     /// End of its certificate, Unix seconds.
     pub certificate_expires_at: Option<u64>,
     pub protocol: Protocol,
+    /// Why this protocol and no other, in words.
+    pub reason: &'static str,
 }
 
 /// What a connection is there for.
@@ -48,6 +55,8 @@ pub enum Protocol {
     V1,
     /// Changes.
     V2,
+    /// Our own sync.
+    Stream,
     /// Calls only, beside a connection that brings the configuration.
     Calls,
 }
@@ -58,6 +67,7 @@ impl Protocol {
         match self {
             Self::V1 => Some("v1"),
             Self::V2 => Some("v2"),
+            Self::Stream => Some("gwctl"),
             Self::Calls => None,
         }
     }
@@ -85,8 +95,46 @@ struct Member {
     plugins: Option<Vec<String>>,
     /// Its link has reported something; before, Kong's table has no row of it.
     recorded: bool,
+    /// Version it serves; told by our own sync only.
+    applied_version: Option<u64>,
+    stored_micros: Option<u64>,
+    active_micros: Option<u64>,
+    refusal: Option<FleetRefusal>,
+    divergences: u64,
+    /// It said goodbye.
+    left: bool,
+    #[serde(skip)]
+    protocol_reason: Option<&'static str>,
+    #[serde(skip)]
+    connected_millis: u64,
+    #[serde(skip)]
+    lags: Recent,
     #[serde(skip)]
     connections: usize,
+}
+
+impl Member {
+    /// `online`, `late`, `offline` or `left`.
+    fn state(&self, now_millis: u64) -> &'static str {
+        // By Kong's protocols a node pings every 30 s.
+        let heartbeat = if self.protocol == "gwctl" { HEARTBEAT } else { Duration::from_secs(30) };
+        let late = u64::try_from((heartbeat * LATE_BEATS).as_millis()).unwrap_or(u64::MAX);
+        match self.connections {
+            0 if self.left => "left",
+            0 => "offline",
+            _ if now_millis.saturating_sub(self.last_seen_millis) >= late => "late",
+            _ => "online",
+        }
+    }
+
+    /// The version it serves where it is told as such.
+    fn version(&self) -> Option<u64> {
+        match self.protocol.as_str() {
+            "v2" => Some(version_of(&self.config_hash)),
+            "gwctl" => self.applied_version,
+            _ => None,
+        }
+    }
 }
 
 /// A payload that was made: its hash, the version it holds and when it was ready.
@@ -107,6 +155,8 @@ struct State {
     committed: VecDeque<(u64, u64)>,
     /// Capabilities of nodes that said hello, as long as they are connected by protocol v2.
     capabilities: BTreeMap<String, Vec<String>>,
+    /// Newest version and its digest, which is the hash of nodes with our own sync.
+    digest: Option<(u64, String)>,
     dirty: bool,
 }
 
@@ -146,7 +196,7 @@ impl FleetTable {
 
     fn tell(&self, what: &'static str, id: &str, member: &Member, made: &VecDeque<Made>) {
         let served = match member.protocol.as_str() {
-            "v2" => Some(version_of(&member.config_hash)).filter(|version| *version > 0),
+            "v2" | "gwctl" => member.version().filter(|version| *version > 0),
             _ => made.iter().rfind(|made| made.hash.as_str() == member.config_hash).map(|made| made.version),
         };
         // Nobody listening is no fault.
@@ -191,7 +241,7 @@ impl FleetTable {
 
     /// Whether one of the data planes known is sent whole configurations (protocol v1).
     pub fn expects_payloads(&self) -> bool {
-        self.lock().members.values().any(|member| member.protocol != "v2")
+        self.lock().members.values().any(|member| !matches!(member.protocol.as_str(), "v2" | "gwctl"))
     }
 
     /// There is a new version of which no payload is made.
@@ -201,13 +251,23 @@ impl FleetTable {
 
     /// A version was committed just now; without effect when it has been told already.
     pub fn committed(&self, version: u64) {
+        self.committed_at(version, unix_millis());
+    }
+
+    /// A version was committed at this moment; without effect when it has been told already.
+    pub fn committed_at(&self, version: u64, millis: u64) {
         let mut state = self.lock();
         if state.committed.back().is_none_or(|(newest, _)| *newest < version) {
             if state.committed.len() == REMEMBERED {
                 state.committed.pop_front();
             }
-            state.committed.push_back((version, unix_millis()));
+            state.committed.push_back((version, millis));
         }
+    }
+
+    /// The digest of the newest version.
+    pub fn digest(&self, version: u64, digest: String) {
+        self.lock().digest = Some((version, digest));
     }
 
     /// A connection of this node was accepted. One for calls only leaves its row alone.
@@ -222,7 +282,10 @@ impl FleetTable {
         member.version.clone_from(&identity.version);
         member.certificate_expires_at = identity.certificate_expires_at;
         protocol.clone_into(&mut member.protocol);
+        member.protocol_reason = Some(identity.reason);
+        member.left = false;
         member.last_seen_millis = unix_millis();
+        member.connected_millis = member.last_seen_millis;
         if let Some(capabilities) = state.capabilities.get(&identity.id) {
             member.rpc_capabilities.clone_from(capabilities);
         }
@@ -257,7 +320,7 @@ impl FleetTable {
     pub fn disconnected(&self, id: &str, protocol: Protocol) {
         let mut guard = self.lock();
         let state = &mut *guard;
-        if protocol != Protocol::V1 {
+        if matches!(protocol, Protocol::V2 | Protocol::Calls) {
             state.capabilities.remove(id);
         }
         if protocol == Protocol::Calls {
@@ -321,6 +384,121 @@ impl FleetTable {
         }
     }
 
+    /// What a node with our own sync said of itself.
+    pub fn introduced(&self, id: &str, labels: &BTreeMap<String, String>, plugins: Vec<String>) {
+        self.change(id, |member| {
+            member.labels.clone_from(labels);
+            member.plugins = Some(plugins);
+            member.recorded = true;
+            None
+        });
+    }
+
+    /// A node with our own sync may be sent the configuration (None), or may not: Kong's status and the reason.
+    pub fn judged(&self, id: &str, withheld: Option<(&str, &str)>) {
+        self.change(id, |member| {
+            let status = withheld.map_or(SyncStatus::Normal.as_str(), |(status, _)| status);
+            let refused = withheld.is_some() && member.sync_status != status;
+            status.clone_into(&mut member.sync_status);
+            member.sync_detail = withheld.map(|(_, words)| words.to_owned());
+            refused.then_some("refused")
+        });
+    }
+
+    /// A node with our own sync came with this version.
+    pub fn holds(&self, id: &str, version: u64, digest: &str) {
+        self.change(id, |member| {
+            member.applied_version = Some(version);
+            digest.clone_into(&mut member.config_hash);
+            None
+        });
+    }
+
+    /// A node with our own sync has put a version in force.
+    pub fn applied(&self, id: &str, applied: &Applied) {
+        let committed = self.first_committed(id, applied.version);
+        self.change(id, |member| {
+            let now = unix_millis();
+            // What was committed while it was away says nothing about how fast changes travel.
+            if let Some(committed) = committed.filter(|committed| *committed >= member.connected_millis) {
+                member.lags.add(now, now.saturating_sub(committed));
+            }
+            member.applied_version = Some(applied.version);
+            member.config_hash.clone_from(&applied.digest);
+            (member.stored_micros, member.active_micros) = (Some(applied.stored_us), Some(applied.active_us));
+            (member.last_error, member.refusal) = (None, None);
+            member.last_seen_millis = now;
+            Some("applied")
+        });
+    }
+
+    /// When the oldest version was committed that a node had not yet put in force, up to this one.
+    fn first_committed(&self, id: &str, version: u64) -> Option<u64> {
+        let state = self.lock();
+        let before = state.members.get(id)?.applied_version.unwrap_or(0);
+        let missing = state.committed.iter().find(|(committed, _)| *committed > before);
+        missing.filter(|(committed, _)| *committed <= version).map(|(_, millis)| *millis)
+    }
+
+    /// A node with our own sync refused a version and serves what it had.
+    pub fn refused_rows(&self, id: &str, refused: &Refused) {
+        self.change(id, |member| {
+            let row = match (&refused.entity, &refused.id) {
+                (Some(entity), Some(id)) => format!("{entity} {id}: "),
+                _ => String::new(),
+            };
+            member.last_error = Some(format!("version {}: {row}{}", refused.version, refused.fault));
+            member.refusal = Some(FleetRefusal {
+                version: refused.version,
+                entity: refused.entity.clone(),
+                id: refused.id.clone(),
+                fault: refused.fault.clone(),
+            });
+            Some("refused")
+        });
+    }
+
+    /// A node with our own sync asked for everything, since what it held did not fit.
+    pub fn diverged(&self, id: &str) {
+        self.change(id, |member| {
+            member.divergences += 1;
+            None
+        });
+    }
+
+    /// A node was heard.
+    pub fn alive(&self, id: &str) {
+        self.change(id, |member| {
+            member.last_seen_millis = unix_millis();
+            None
+        });
+    }
+
+    /// A node stops on purpose.
+    pub fn says_goodbye(&self, id: &str) {
+        self.change(id, |member| {
+            member.left = true;
+            None
+        });
+    }
+
+    /// How many nodes have a connection.
+    pub fn connected_nodes(&self) -> usize {
+        self.lock().members.values().filter(|member| member.connections > 0).count()
+    }
+
+    /// Changes a row, and tells what it did if it is worth telling.
+    fn change(&self, id: &str, change: impl FnOnce(&mut Member) -> Option<&'static str>) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if let Some(member) = state.members.get_mut(id) {
+            if let Some(what) = change(member) {
+                self.tell(what, id, member, &state.made);
+            }
+            state.dirty = true;
+        }
+    }
+
     /// A node refused what it was sent and serves what it had.
     pub fn refused(&self, id: &str, fault: String) {
         let mut guard = self.lock();
@@ -348,7 +526,7 @@ impl FleetTable {
         self.purge(&mut state);
         let now_millis = unix_millis();
         let items = state.members.iter().map(|(id, row)| member(id, row, &state, version, now_millis)).collect();
-        let config_hash = state.made.back().filter(|_| !state.unmade).map(|made| made.hash.to_string());
+        let config_hash = hash_in_force(&state, version);
         Fleet { kind: Fleet::KIND.to_owned(), version, config_hash, now_millis, items }
     }
 
@@ -389,12 +567,12 @@ fn row(id: &str, member: &Member, now: u64, purge_delay: u64) -> DataPlaneRow {
 /// The version a data plane has, and since when the oldest change it lacks has been waiting.
 fn progress(row: &Member, state: &State, version: u64, now_millis: u64) -> (Option<u64>, Option<u64>) {
     let since = |millis: u64| now_millis.saturating_sub(millis);
-    if row.protocol == "v2" {
-        let pulled = version_of(&row.config_hash);
-        let missing = state.committed.iter().find(|(version, _)| *version > pulled);
+    if matches!(row.protocol.as_str(), "v2" | "gwctl") {
+        let applied = row.version();
+        let missing = state.committed.iter().find(|(version, _)| Some(*version) > applied);
         // Of versions from before this process the moment is not known.
-        let lag = if pulled >= version { Some(0) } else { missing.map(|(_, millis)| since(*millis)) };
-        return (Some(pulled), lag);
+        let lag = if applied >= Some(version) { Some(0) } else { missing.map(|(_, millis)| since(*millis)) };
+        return (applied, lag);
     }
     let position = state.made.iter().rposition(|payload| payload.hash.as_str() == row.config_hash);
     let first_missing = match position {
@@ -403,6 +581,16 @@ fn progress(row: &Member, state: &State, version: u64, now_millis: u64) -> (Opti
     };
     let applied = position.and_then(|position| Some(state.made.get(position)?.version));
     (applied, Some(first_missing.map_or(0, |payload| since(payload.since_millis))))
+}
+
+/// What the nodes should have: the digest where all that are connected have our own sync, else the hash of the payload.
+fn hash_in_force(state: &State, version: u64) -> Option<String> {
+    let connected =
+        |protocol: &str| state.members.values().any(|member| member.connections > 0 && member.protocol == protocol);
+    if connected("gwctl") && !connected("v1") {
+        return state.digest.as_ref().filter(|(newest, _)| *newest == version).map(|(_, digest)| digest.clone());
+    }
+    state.made.back().filter(|_| !state.unmade).map(|made| made.hash.to_string())
 }
 
 fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) -> FleetMember {
@@ -426,6 +614,14 @@ fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) 
         lag_millis,
         certificate_expires_at: row.certificate_expires_at,
         plugins: row.plugins.clone(),
+        state: Some(row.state(now_millis).to_owned()),
+        protocol_reason: row.protocol_reason.map(str::to_owned),
+        lags: row.lags.over(now_millis),
+        stored_micros: row.stored_micros,
+        active_micros: row.active_micros,
+        apply_millis: row.active_micros.map(|micros| micros.div_ceil(1000)),
+        refusal: row.refusal.clone(),
+        divergences: (row.divergences > 0).then_some(row.divergences),
         ..FleetMember::default()
     }
 }
@@ -542,6 +738,63 @@ mod tests {
         let fleet = table.fleet(6);
         assert_eq!((fleet.items[0].applied_version, fleet.items[0].lag_millis), (Some(6), Some(0)));
         assert_eq!(fleet.config_hash.as_deref(), Some("two"));
+    }
+
+    fn streaming(table: &FleetTable) {
+        table.committed_at(4, 1);
+        table.connected(&Identity { protocol: Protocol::Stream, reason: "both can", ..identity("a") });
+        table.introduced("a", &BTreeMap::from([("zone".to_owned(), "one".to_owned())]), vec!["cors".to_owned()]);
+        table.judged("a", None);
+        table.holds("a", 4, "d4");
+    }
+
+    #[test]
+    fn a_node_with_our_own_sync_shows_version_digest_and_lag() {
+        let table = table();
+        streaming(&table);
+        table.digest(5, "d5".to_owned());
+        table.committed_at(5, unix_millis());
+        let fleet = table.fleet(5);
+        let member = &fleet.items[0];
+        assert_eq!((member.applied_version, member.lags, fleet.config_hash.as_deref()), (Some(4), None, Some("d5")));
+        assert_eq!((member.state.as_deref(), member.protocol_reason.as_deref()), (Some("online"), Some("both can")));
+        let applied = Applied { version: 5, digest: "d5".to_owned(), stored_us: 900, active_us: 1500 };
+        table.applied("a", &applied);
+        let member = table.fleet(5).items.remove(0);
+        assert_eq!((member.applied_version, member.lag_millis, member.apply_millis), (Some(5), Some(0), Some(2)));
+        assert_eq!((member.lags.map(|lags| lags.reports), member.stored_micros), (Some(1), Some(900)));
+        let row = &table.rows()[0];
+        assert_eq!((row.config_hash.as_str(), row.hostname.as_str()), ("d5", "dp"));
+    }
+
+    #[test]
+    fn changes_made_while_a_node_was_away_are_no_lag() {
+        let table = table();
+        streaming(&table);
+        table.committed_at(5, 2);
+        table.applied("a", &Applied { version: 5, ..Applied::default() });
+        assert_eq!(table.fleet(5).items[0].lags, None);
+    }
+
+    #[test]
+    fn a_refusal_names_the_row_and_a_goodbye_is_no_loss() {
+        let table = table();
+        streaming(&table);
+        let (entity, id) = (Some("routes".to_owned()), Some("r".to_owned()));
+        table.refused_rows("a", &Refused { version: 5, entity, id, fault: "bad".to_owned(), ..Refused::default() });
+        table.diverged("a");
+        let member = table.fleet(5).items.remove(0);
+        assert_eq!(member.last_error.as_deref(), Some("version 5: routes r: bad"));
+        assert_eq!(member.refusal.and_then(|refusal| refusal.entity).as_deref(), Some("routes"));
+        assert_eq!(member.divergences, Some(1));
+        table.disconnected("a", Protocol::Stream);
+        assert_eq!(table.fleet(5).items[0].state.as_deref(), Some("offline"));
+        table.connected(&Identity { protocol: Protocol::Stream, ..identity("a") });
+        table.says_goodbye("a");
+        table.disconnected("a", Protocol::Stream);
+        assert_eq!(table.fleet(5).items[0].state.as_deref(), Some("left"));
+        table.connected(&Identity { protocol: Protocol::Stream, ..identity("a") });
+        assert_eq!(table.fleet(5).items[0].state.as_deref(), Some("online"));
     }
 
     #[test]

@@ -14,9 +14,11 @@ pub mod fleet;
 mod listener;
 mod metrics;
 mod payload;
+mod publisher;
 mod revocation;
 mod session;
 mod start;
+mod stream_session;
 mod sync_session;
 
 pub use backend::{Process, StoreBackend};

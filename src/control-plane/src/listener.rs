@@ -5,13 +5,15 @@
 
 use crate::answers::Answers;
 use crate::fleet::{Identity, Protocol};
+use crate::publisher::Publisher;
 use crate::revocation::Revocation;
 use crate::session::{self, Shared};
-use crate::sync_session;
+use crate::{stream_session, sync_session};
 use gwctl_certs::{Answer, Peers};
 use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
 use gwctl_link::{Accepted, LinkError, accept};
 use gwctl_store::unix_millis;
+use gwctl_wire::stream;
 use gwctl_wire::v2::SUBPROTOCOL;
 use rustls_pki_types::CertificateDer;
 use std::net::SocketAddr;
@@ -116,6 +118,9 @@ async fn admit(
     expires: Option<u64>,
     stop: &Shutdown,
 ) {
+    if let (Some(publisher), Some(key)) = (&listener.shared.publisher, offered_key(&accepted)) {
+        return serve_stream(listener, publisher, accepted, &key, (address, expires), stop).await;
+    }
     let request = &accepted.request;
     match (request.path.as_str(), &listener.shared.answers) {
         ("/v1/outlet", _) => {}
@@ -140,13 +145,46 @@ async fn admit(
         version: version.to_owned(),
         certificate_expires_at: expires,
         protocol: Protocol::V1,
+        reason: without_stream(listener),
     };
-    match accepted.upgrade(&key).await {
+    match accepted.upgrade(&key, None).await {
         Ok(upgraded) => {
             let _presence = Presence::enter(&listener.shared, &identity);
             session::serve(&listener.shared, &identity, upgraded, stop).await;
         }
         Err(error) => tracing::info!(%address, %error, "data plane lost during the upgrade"),
+    }
+}
+
+/// The client's key when it offers our own sync.
+fn offered_key(accepted: &Accepted) -> Option<String> {
+    let offered = matches!(accepted.request.path.as_str(), "/v1/outlet" | "/v2/outlet")
+        && accepted.offers((stream::HEADER, stream::GENERATION));
+    accepted.request.websocket_key().filter(|_| offered).map(str::to_owned)
+}
+
+async fn serve_stream(
+    listener: &ClusterListener,
+    publisher: &Arc<Publisher>,
+    accepted: Accepted,
+    key: &str,
+    (address, certificate_expires_at): (SocketAddr, Option<u64>),
+    stop: &Shutdown,
+) {
+    match accepted.upgrade(key, Some((stream::HEADER, stream::GENERATION))).await {
+        Ok(upgraded) => {
+            let peer = stream_session::Peer { ip: address.ip().to_string(), certificate_expires_at };
+            stream_session::serve(&listener.shared, publisher, peer, upgraded, stop).await;
+        }
+        Err(error) => tracing::info!(%address, %error, "data plane lost during the upgrade"),
+    }
+}
+
+/// Why a node is kept up to date by one of Kong's protocols.
+fn without_stream(listener: &ClusterListener) -> &'static str {
+    match &listener.shared.publisher {
+        None => "cluster_gwctl_sync is off on this control plane",
+        Some(_) => "the data plane does not offer gwctl's own sync (a Kong node, or cluster_gwctl_sync is off on it)",
     }
 }
 
@@ -173,9 +211,10 @@ async fn admit_v2(
         tracing::warn!(%address, "data plane refused: its request is no WebSocket upgrade");
         return accepted.drop_silently().await;
     };
-    match accepted.upgrade(&key).await {
+    match accepted.upgrade(&key, None).await {
         Ok(upgraded) => {
-            let peer = sync_session::Peer { ip: address.ip().to_string(), certificate_expires_at: expires };
+            let reason = without_stream(listener);
+            let peer = sync_session::Peer { ip: address.ip().to_string(), certificate_expires_at: expires, reason };
             sync_session::serve(&listener.shared, answers, peer, upgraded, stop).await;
         }
         Err(error) => tracing::info!(%address, %error, "data plane lost during the upgrade"),

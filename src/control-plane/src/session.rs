@@ -4,6 +4,7 @@ use crate::answers::Answers;
 use crate::connection::{Connection, Event, sleep_until};
 use crate::fleet::{FleetTable, Identity};
 use crate::payload::{Payload, Payloads};
+use crate::publisher::Publisher;
 use gwctl_lifecycle::{Phase, Shutdown};
 use gwctl_store::Store;
 use gwctl_wire::Frame;
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) limit: usize,
     /// Answers for data planes with protocol v2; None with `cluster_rpc` off.
     pub(crate) answers: Option<Arc<Answers>>,
+    /// What data planes of our own sync are sent; None with `cluster_gwctl_sync` off.
+    pub(crate) publisher: Option<Arc<Publisher>>,
 }
 
 struct Session<'a> {

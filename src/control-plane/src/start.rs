@@ -4,6 +4,7 @@ use crate::answers::Answers;
 use crate::fleet::FleetTable;
 use crate::listener::{self, ClusterListener};
 use crate::payload::{self, Payloads};
+use crate::publisher::Publisher;
 use crate::revocation::Revocation;
 use crate::session::Shared;
 use gwctl_certs::{CertError, Identity, Peers, Source, Trust, read_certificates};
@@ -117,6 +118,24 @@ pub async fn start_cluster(
         true => Some(Arc::new(Answers::new(store.clone(), conf.cluster.incremental_sync)?)),
         false => None,
     };
+    let publisher = match conf.cluster.gwctl_sync {
+        true => {
+            let table = fleet.clone();
+            let position = store.position()?;
+            table.digest(position.version, position.digest.to_string());
+            let committed = move |version, millis, digest: Option<String>| {
+                table.committed_at(version, millis);
+                if let Some(digest) = digest {
+                    table.digest(version, digest);
+                }
+            };
+            Some(Arc::new(Publisher::new(store.clone(), own_version, committed)?))
+        }
+        false => None,
+    };
+    if let Some(publisher) = publisher.clone() {
+        tasks.add(spawn("publisher", Phase::Stop, publisher.run(shutdown.clone())));
+    }
     let shared = Arc::new(Shared {
         payloads: payloads.clone(),
         fleet: fleet.clone(),
@@ -124,6 +143,7 @@ pub async fn start_cluster(
         own_version,
         limit,
         answers,
+        publisher,
     });
     let acceptor = TlsAcceptor::from(peers.server_config()?);
     for listen in &conf.cluster_listen {

@@ -23,6 +23,8 @@ use tokio::time::Instant;
 pub(crate) struct Peer {
     pub(crate) ip: String,
     pub(crate) certificate_expires_at: Option<u64>,
+    /// Why protocol v2 and no other.
+    pub(crate) reason: &'static str,
 }
 
 /// An answer that was made off the session's thread.
@@ -170,6 +172,7 @@ impl Session<'_> {
             version: hello.version.clone(),
             certificate_expires_at: self.peer.certificate_expires_at,
             protocol: if self.link.notifiable() { Protocol::V2 } else { Protocol::Calls },
+            reason: self.peer.reason,
         };
         self.presence = Some(Presence::enter(self.shared, &identity));
         self.shared.fleet.said_hello(&hello);

@@ -6,7 +6,7 @@ use crate::link::Apply;
 use gwctl_declarative::{LoadOptions, Loaded, Mode, load};
 use gwctl_entities::{EntityError, Registry, Value};
 use gwctl_proxy::Tables;
-use gwctl_store::{CachedConfiguration, DataPlaneCache, StoreError, SystemFill};
+use gwctl_store::{CachedConfiguration, DataPlaneCache, StoreError, SystemFill, unix_millis};
 use gwctl_wire::ConfigHash;
 use gwctl_wire::v1::dp_link::Outcome;
 use gwctl_wire::v1::reconfigure::{Examined, Limits, Reconfigure, examine};
@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::sync::{Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
+
+/// Age above which a cached configuration is worth a warning.
+const OLD: Duration = Duration::from_secs(24 * 3600);
 
 /// A gateway with its cache and the hash of what is in force.
 pub struct Configured {
@@ -77,6 +80,7 @@ impl Configured {
                 self.gateway.install(prepared);
                 self.set_hash(ConfigHash::from(hash.as_str()));
                 tracing::info!(hash, took_ms = millis(began.elapsed()), "serving the cached configuration");
+                self.tell_age();
             }
             Err(fault) => {
                 tracing::error!(
@@ -84,6 +88,16 @@ impl Configured {
                     "the cached configuration cannot be served, waiting for the control plane"
                 );
             }
+        }
+    }
+
+    /// A node that was away for long, or whose control plane is, serves what was right then.
+    fn tell_age(&self) {
+        let Ok(Some(stand)) = self.cache.stand() else { return };
+        let age = Duration::from_millis(unix_millis().saturating_sub(stand.applied_millis));
+        if age >= OLD {
+            let hours = age.as_secs() / 3600;
+            tracing::warn!(version = stand.version, hours, "the cached configuration is old");
         }
     }
 

@@ -1,8 +1,9 @@
 //! One connection to a control plane at a time: dialing, its reader and writer, hanging up. What every driver of a link
 //! shares; it knows nothing of any protocol.
 
+use crate::stream::{self, Ended, StreamOptions};
 use gwctl_lifecycle::{Phase, Task, spawn};
-use gwctl_link::{DialOptions, FrameReader, FrameWriter, LinkError, dial};
+use gwctl_link::{DialOptions, Dialed, FrameReader, FrameWriter, LinkError, dial};
 use gwctl_wire::Frame;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,6 +16,12 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// What happens to a link; `O` is what came of an apply.
 pub(crate) enum Event<O> {
     Opened(Opened),
+    /// The connection is upgraded to our own sync: [`Connection::divert`] it.
+    Diverted(Box<Dialed>),
+    /// The control plane has welcomed the node on a diverted connection.
+    Served,
+    /// A diverted connection has ended.
+    Ended(Ended),
     Frame(Frame),
     Lost(String),
     /// The peer answers but not as one of this protocol does.
@@ -41,13 +48,35 @@ pub(crate) struct Connection<O> {
     writes: Option<mpsc::Sender<Frame>>,
     /// Reader and writer of the open connection; dropping them ends it.
     halves: Vec<Task>,
+    /// The task that serves a diverted connection.
+    diverted: Option<Task>,
 }
 
 impl<O: Send + 'static> Connection<O> {
     /// None yet, and where its events will come.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Numbered<O>>) {
         let (events, inbox) = mpsc::channel(16);
-        (Self { events, number: 0, dialing: None, writes: None, halves: Vec::new() }, inbox)
+        (Self { events, number: 0, dialing: None, writes: None, halves: Vec::new(), diverted: None }, inbox)
+    }
+
+    /// One that is upgraded already, with a reader that has begun.
+    pub(crate) fn of(dialed: Dialed) -> (Self, mpsc::Receiver<Numbered<O>>) {
+        let (mut connection, inbox) = Self::new();
+        let opened = open(connection.number, dialed.reader, dialed.writer, &connection.events);
+        connection.take(opened).reading();
+        (connection, inbox)
+    }
+
+    /// Serves the connection by our own sync; [`Event::Served`] may and [`Event::Ended`] will follow.
+    pub(crate) fn divert(&mut self, dialed: Box<Dialed>, options: StreamOptions) {
+        self.dialing = None;
+        let (number, events, welcomed) = (self.number, self.events.clone(), self.events.clone());
+        // A driver that does not keep up hears of the end all the same.
+        let served = Box::new(move || _ = welcomed.try_send((number, Event::Served)));
+        self.diverted = Some(spawn("gwctl sync", Phase::Stop, async move {
+            let ended = stream::serve(options, *dialed, served).await;
+            let _ = events.send((number, Event::Ended(ended))).await;
+        }));
     }
 
     /// Whether this is the number of the newest dial.
@@ -62,7 +91,8 @@ impl<O: Send + 'static> Connection<O> {
         tracing::debug!(address = options.address, path = path(&options), "dialing control plane");
         self.dialing = Some(spawn("link dial", Phase::Stop, async move {
             let event = match dial(&options).await {
-                Ok((reader, writer)) => open(number, reader, writer, &events),
+                Ok(dialed) if dialed.extra => Event::Diverted(Box::new(dialed)),
+                Ok(dialed) => Event::Opened(open(number, dialed.reader, dialed.writer, &events)),
                 Err(error @ (LinkError::Refused { .. } | LinkError::Subprotocol { .. })) => {
                     Event::Refused(error.to_string())
                 }
@@ -107,6 +137,10 @@ impl<O: Send + 'static> Connection<O> {
     /// Says goodbye if there is a connection, and drops it or the dial.
     pub(crate) async fn hang_up(&mut self) {
         self.dialing = None;
+        // It hears of a stop by itself and says goodbye.
+        if let Some(diverted) = self.diverted.take() {
+            let _ = tokio::time::timeout(FAREWELL, diverted.join()).await;
+        }
         if let Some(writes) = self.writes.take() {
             let _ = writes.try_send(Frame::Close);
             drop(writes);
@@ -145,12 +179,7 @@ pub(crate) async fn sleep_until(at: Option<Instant>) {
 }
 
 /// Starts the two halves of an upgraded connection.
-fn open<S, O>(
-    number: u64,
-    reader: FrameReader<S>,
-    writer: FrameWriter<S>,
-    events: &mpsc::Sender<Numbered<O>>,
-) -> Event<O>
+fn open<S, O>(number: u64, reader: FrameReader<S>, writer: FrameWriter<S>, events: &mpsc::Sender<Numbered<O>>) -> Opened
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
     O: Send + 'static,
@@ -164,7 +193,7 @@ where
         }
     });
     let writing = spawn("link writer", Phase::Stop, write(number, writer, outbox, events.clone()));
-    Event::Opened(Opened { writes, halves: vec![reading, writing], begin })
+    Opened { writes, halves: vec![reading, writing], begin }
 }
 
 async fn read<S: AsyncRead, O>(number: u64, mut reader: FrameReader<S>, events: mpsc::Sender<Numbered<O>>) {

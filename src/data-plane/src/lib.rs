@@ -12,8 +12,10 @@ mod connection;
 pub mod directory;
 pub mod gateway;
 mod link;
+mod rows;
 mod start;
 mod status;
+mod stream;
 mod sync;
 
 pub use apply::Configured;

@@ -2,12 +2,13 @@
 //! the protocol.
 
 use crate::connection::{Connection, Event, sleep_until};
+use crate::stream::{Ended, StreamOptions};
 use bytes::Bytes;
 use gwctl_lifecycle::{Phase, Shutdown, Task};
 use gwctl_link::DialOptions;
-use gwctl_wire::Frame;
 use gwctl_wire::v1::DpLink;
 use gwctl_wire::v1::dp_link::{Command, Effect, Outcome, Reason, Report, Settings};
+use gwctl_wire::{ConfigHash, Frame};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub(crate) struct LinkOptions {
     pub(crate) apply: Arc<dyn Apply>,
     /// Set while the control plane can be heard.
     pub(crate) connected: Arc<AtomicBool>,
+    /// For control planes that offer our own sync.
+    pub(crate) stream: StreamOptions,
 }
 
 struct Driver {
@@ -75,9 +78,28 @@ impl Driver {
                 self.link.handle_opened(now);
                 begin.reading();
             }
+            Event::Diverted(dialed) => {
+                self.link.handle_diverted(now);
+                self.options.stream.configured.set_synced(true);
+                self.connection.divert(dialed, self.options.stream.clone());
+            }
+            Event::Served => self.link.handle_served(now),
+            Event::Ended(ended) => self.end_diversion(now, ended),
             Event::Frame(frame) => self.link.handle_frame(now, frame),
             Event::Lost(words) | Event::Refused(words) => self.link.handle_lost(now, Reason::PeerLost(words)),
         }
+    }
+
+    /// From here on the next control plane decides by which protocol this node is kept up to date.
+    fn end_diversion(&mut self, now: Duration, ended: Ended) {
+        let configured = &self.options.stream.configured;
+        configured.set_synced(false);
+        self.link.set_hash(configured.hash().unwrap_or_else(ConfigHash::zero));
+        let reason = match ended {
+            Ended::Lost(words) => Reason::PeerLost(words),
+            Ended::Left(reconnect_after) => Reason::PeerLeft { reconnect_after },
+        };
+        self.link.handle_lost(now, reason);
     }
 
     async fn run_effects(&mut self) {
@@ -129,9 +151,9 @@ impl Driver {
                     false => "serving the configuration at hand",
                 };
                 let (address, retry_in_ms) = (address(control_plane), millis(*retry_in));
-                if *reason == Reason::PeerClosed {
+                if matches!(reason, Reason::PeerClosed | Reason::PeerLeft { .. }) {
                     // It stops, or lets go of this node: nothing is wrong here.
-                    tracing::info!(address, retry_in_ms, "the control plane closed the connection: {meanwhile}");
+                    tracing::info!(address, retry_in_ms, "{reason}: {meanwhile}");
                 } else {
                     let reason = reason.to_string() + certificate_hint(reason);
                     tracing::warn!(address, reason, retry_in_ms, "no connection to control plane: {meanwhile}");

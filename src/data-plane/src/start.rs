@@ -5,6 +5,7 @@ use crate::directory::RecordDirectory;
 use crate::gateway::Gateway;
 use crate::link::{self, LinkOptions};
 use crate::status::StatusBackend;
+use crate::stream::StreamOptions;
 use crate::sync::{self, LogLevels, SyncOptions};
 use bytes::Bytes;
 use gwctl_admin_api::{Backend, NodeFacts, StatusFacts};
@@ -16,16 +17,17 @@ use gwctl_link::{DialOptions, ForwardProxy};
 use gwctl_plugins::Node;
 use gwctl_proxy::SnapshotOptions;
 use gwctl_store::{DataPlaneCache, Opening, StoreError};
-use gwctl_wire::ConfigHash;
 use gwctl_wire::v1::dp_link::Settings;
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v1::{BasicInfo, PluginVersion};
 use gwctl_wire::v2::sync::CAPABILITY;
 use gwctl_wire::v2::{Hello, SUBPROTOCOL, log_level, report};
+use gwctl_wire::{ConfigHash, stream};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tokio::sync::watch;
 
 /// Version of Kong this data plane stands for, and the tag of its cache: another minor version starts empty.
 const OWN_VERSION: &str = "3.9.1";
@@ -111,36 +113,51 @@ impl DataPlane {
             "/v1/outlet?node_id={}&node_hostname={}&node_version={OWN_VERSION}",
             options.node_id, options.hostname
         );
-        let control_planes = dials(options, &target, None)?;
+        let seed = seed();
+        let offer = options.conf.cluster.gwctl_sync;
+        let control_planes = dials(options, &target, None, seed, offer)?;
         let hash = self.configured.hash().unwrap_or_else(ConfigHash::zero);
-        let settings =
-            Settings { control_planes: control_planes.len(), basic_info: basic_info(options), hash, seed: seed() };
-        let link =
-            LinkOptions { control_planes, settings, apply: self.configured.clone(), connected: self.connected.clone() };
+        let settings = Settings { control_planes: control_planes.len(), basic_info: basic_info(options), hash, seed };
+        let (apply, connected) = (self.configured.clone(), self.connected.clone());
+        let stream = StreamOptions {
+            hello: stream_hello(options),
+            configured: self.configured.clone(),
+            connected: connected.clone(),
+            shutdown: shutdown.clone(),
+            damaged: check_cache(self.configured.clone()),
+        };
+        let link = LinkOptions { control_planes, settings, apply, connected, stream };
+
         if !options.conf.cluster.rpc {
             return Ok(spawn("link to the control plane", Phase::Stop, link::run(link, shutdown.clone())));
         }
-        let control_planes = dials(options, "/v2/outlet", Some(SUBPROTOCOL))?;
+        // A node that wants calls only of v2 is offered everything else on its v1 link.
+        let sync = options.conf.cluster.incremental_sync;
+        let control_planes = dials(options, "/v2/outlet", Some(SUBPROTOCOL), seed, offer && sync)?;
         let limit = Limits::new(options.conf.cluster.max_payload, DEFAULT_EXPANSION).max_inflated;
         let settings = gwctl_wire::v2::dp_link::Settings {
             control_planes: control_planes.len(),
             hello: hello(options),
             version: self.configured.version(),
             limit,
-            sync: options.conf.cluster.incremental_sync,
-            seed: seed(),
+            sync,
+            seed,
         };
         let (configured, log_levels) = (self.configured.clone(), options.log_levels.clone());
-        let sync = SyncOptions { control_planes, settings, configured, fallback: link, log_levels };
+        let fallback = Some(link.clone());
+        let sync = SyncOptions { control_planes, settings, configured, link, fallback, log_levels };
         Ok(spawn("link to the control plane", Phase::Stop, sync::run(sync, shutdown.clone())))
     }
 }
 
-/// One dial for each address of `cluster_control_plane`, which is a list here.
+/// One dial for each address of `cluster_control_plane`, which is a list here. Nodes with our own sync begin anywhere in
+/// it, so that a fleet spreads over its control planes. `offer`: that sync is offered.
 fn dials(
     options: &DataPlaneOptions<'_>,
     target: &str,
     subprotocol: Option<&'static str>,
+    seed: u64,
+    offer: bool,
 ) -> Result<Vec<DialOptions>, StartError> {
     let (conf, materials) = (options.conf, options.materials);
     let identity = Identity::read(source(materials, "cluster_cert")?, source(materials, "cluster_cert_key")?)?;
@@ -161,14 +178,21 @@ fn dials(
         Some(url) if conf.cluster.use_proxy => Some(ForwardProxy::parse(url).ok_or(StartError::ConfigProxy)?),
         _ => None,
     };
-    let addresses = conf.cluster.control_plane.split(',').map(str::trim).filter(|address| !address.is_empty());
+    let addresses = conf.cluster.control_plane.split(',').map(str::trim);
+    let mut addresses: Vec<&str> = addresses.filter(|address| !address.is_empty()).collect();
+    if conf.cluster.gwctl_sync && !addresses.is_empty() {
+        let first = seed % u64::try_from(addresses.len()).unwrap_or(1);
+        addresses.rotate_left(usize::try_from(first).unwrap_or(0));
+    }
     addresses
+        .into_iter()
         .map(|address| {
             let name = conf.cluster.server_name.as_deref().unwrap_or_else(|| host_of(address));
             let (tls, server_name) = cluster_client_config(&identity, &trust, roots.clone(), name)?;
             let (address, limit) = (address.to_owned(), conf.cluster.max_payload);
             let (target, proxy) = (target.to_owned(), proxy.clone());
-            Ok(DialOptions { address, tls, server_name, target, limit, proxy, subprotocol })
+            let extra = offer.then_some((stream::HEADER, stream::GENERATION));
+            Ok(DialOptions { address, tls, server_name, target, limit, proxy, subprotocol, extra })
         })
         .collect()
 }
@@ -179,13 +203,49 @@ fn host_of(address: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-fn basic_info(options: &DataPlaneOptions<'_>) -> Bytes {
+/// Reads the whole cache beside everything else; tells when it holds something else than was written into it.
+fn check_cache(configured: Arc<Configured>) -> watch::Receiver<bool> {
+    let (damaged, told) = watch::channel(false);
+    tokio::task::spawn_blocking(move || match configured.cache.is_whole() {
+        Ok(true) => {}
+        Ok(false) => {
+            tracing::error!("the cached configuration is damaged: its rows do not come to its digest");
+            // Changes must not build on it.
+            if let Err(error) = configured.cache.forget_stand() {
+                tracing::error!(%error, "cannot mark the cached configuration as damaged");
+            }
+            damaged.send_replace(true);
+        }
+        Err(error) => tracing::error!(%error, "cannot read the whole cached configuration"),
+    });
+    told
+}
+
+/// Every plugin this node can run.
+fn plugins(options: &DataPlaneOptions<'_>) -> Vec<PluginVersion> {
     let plugin = |name: &str| {
         let version = options.registry.plugin_facts(name).map(|(version, _)| version.to_owned());
         PluginVersion { name: name.to_owned(), version }
     };
+    options.registry.plugin_names().filter(|name| (options.can_run)(name)).map(plugin).collect()
+}
+
+fn stream_hello(options: &DataPlaneOptions<'_>) -> stream::Hello {
+    stream::Hello {
+        node_id: options.node_id.to_owned(),
+        hostname: options.hostname.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        kong_version: OWN_VERSION.to_owned(),
+        labels: options.conf.cluster.dp_labels.clone(),
+        plugins: plugins(options),
+        configuration: options.conf.configuration_json(),
+        held: None,
+    }
+}
+
+fn basic_info(options: &DataPlaneOptions<'_>) -> Bytes {
     let info = BasicInfo {
-        plugins: options.registry.plugin_names().filter(|name| (options.can_run)(name)).map(plugin).collect(),
+        plugins: plugins(options),
         filters: Default::default(),
         labels: options.conf.cluster.dp_labels.clone(),
     };

@@ -4,13 +4,15 @@
 use crate::apply::Configured;
 use crate::connection::{Connection, Event, sleep_until};
 use crate::link::{self, LinkOptions};
+use crate::stream::Ended;
 use gwctl_entities::Value;
 use gwctl_lifecycle::{Phase, Shutdown, Task, spawn};
 use gwctl_link::DialOptions;
 use gwctl_wire::v2::dp_link::{Command, Effect, Outcome, Reason, Report, Settings};
-use gwctl_wire::v2::log_level::{Asked, Levels};
+use gwctl_wire::v2::log_level::{self, Asked, Levels};
 use gwctl_wire::v2::{Deltas, DpLink, RpcError};
 use gwctl_wire::{ConfigHash, Frame};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -22,8 +24,10 @@ pub(crate) struct SyncOptions {
     pub(crate) control_planes: Vec<DialOptions>,
     pub(crate) settings: Settings,
     pub(crate) configured: Arc<Configured>,
-    /// The v1 link.
-    pub(crate) fallback: LinkOptions,
+    /// What the v1 link is made of, and connections of our own sync.
+    pub(crate) link: LinkOptions,
+    /// The v1 link, to be used where no v2 is offered; None on a link for calls beside our own sync.
+    pub(crate) fallback: Option<LinkOptions>,
     pub(crate) log_levels: Arc<dyn LogLevels>,
 }
 
@@ -48,12 +52,16 @@ struct Driver {
     applying: Option<Task>,
     /// The v1 link while it is in use; dropping it ends it.
     v1: Option<Task>,
+    /// A link for calls alone, beside a connection of our own sync, which has none.
+    calls: Option<Task>,
 }
 
 /// Keeps the link up until the node stops.
 pub(crate) async fn run(options: SyncOptions, shutdown: Shutdown) {
     let (connection, mut inbox) = Connection::new();
-    options.configured.set_synced(true);
+    if options.fallback.is_some() {
+        options.configured.set_synced(true);
+    }
     let mut driver = Driver {
         link: DpLink::new(options.settings.clone()),
         options,
@@ -62,6 +70,7 @@ pub(crate) async fn run(options: SyncOptions, shutdown: Shutdown) {
         connection,
         applying: None,
         v1: None,
+        calls: None,
     };
     driver.command(Command::Start);
     while !driver.link.is_closed() {
@@ -100,6 +109,20 @@ impl Driver {
                 self.link.handle_opened(now, self.options.configured.standing());
                 begin.reading();
             }
+            Event::Diverted(dialed) => {
+                self.link.handle_diverted();
+                self.connection.divert(dialed, self.options.link.stream.clone());
+                self.calls = self.beside();
+            }
+            Event::Served => self.link.handle_served(),
+            Event::Ended(ended) => {
+                self.calls = None;
+                let reason = match ended {
+                    Ended::Lost(words) => Reason::PeerLost(words),
+                    Ended::Left(reconnect_after) => Reason::PeerLeft { reconnect_after },
+                };
+                self.link.handle_lost(now, reason);
+            }
             Event::Frame(frame) => self.link.handle_frame(now, frame),
             Event::Lost(words) => self.link.handle_lost(now, Reason::PeerLost(words)),
             Event::Refused(words) => self.link.handle_lost(now, Reason::PeerRefused(words)),
@@ -137,6 +160,24 @@ impl Driver {
         self.applying = Some(self.connection.apply(move || configured.apply_deltas(deltas, base), Outcome::Refused));
     }
 
+    /// Starts a link for calls to the control plane that the connection of our own sync leads to.
+    fn beside(&self) -> Option<Task> {
+        let dialed = self.options.control_planes.get(self.link.control_plane())?;
+        let mut settings = self.options.settings.clone();
+        (settings.control_planes, settings.sync) = (1, false);
+        settings.hello.capabilities.retain(|name| name == log_level::CAPABILITY);
+        let options = SyncOptions {
+            control_planes: vec![DialOptions { extra: None, ..dialed.clone() }],
+            settings,
+            configured: self.options.configured.clone(),
+            link: self.options.link.clone(),
+            fallback: None,
+            log_levels: self.options.log_levels.clone(),
+        };
+        let link: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(run(options, self.shutdown.clone()));
+        Some(spawn("calls beside gwctl sync", Phase::Stop, link))
+    }
+
     fn log_level(&mut self, id: Value, asked: Asked) {
         let log_levels = &self.options.log_levels;
         let outcome = match asked {
@@ -151,6 +192,7 @@ impl Driver {
 
     /// Begins or ends to be kept up to date by protocol v1.
     fn fall_back(&mut self, fall: bool) {
+        let Some(mut options) = self.options.fallback.clone() else { return };
         self.options.configured.set_synced(!fall);
         self.v1 = None;
         if fall {
@@ -159,7 +201,6 @@ impl Driver {
                     "no control plane offers kong.sync.v2 (cluster_rpc and cluster_incremental_sync): using protocol v1"
                 );
             }
-            let mut options = self.options.fallback.clone();
             options.settings.hash = self.options.configured.hash().unwrap_or_else(ConfigHash::zero);
             self.v1 =
                 Some(spawn("v1 link to the control plane", Phase::Stop, link::run(options, self.shutdown.clone())));
@@ -169,8 +210,8 @@ impl Driver {
     }
 
     async fn hang_up(&mut self) {
-        if self.v1.is_none() {
-            self.options.fallback.connected.store(false, Ordering::Relaxed);
+        if self.v1.is_none() && self.options.fallback.is_some() {
+            self.options.link.connected.store(false, Ordering::Relaxed);
         }
         self.connection.hang_up().await;
     }
@@ -182,15 +223,21 @@ impl Driver {
         match report {
             Report::Connected { control_plane, sync } => {
                 if *sync {
-                    self.options.fallback.connected.store(true, Ordering::Relaxed);
+                    self.options.link.connected.store(true, Ordering::Relaxed);
                 }
                 tracing::info!(address = address(control_plane), sync, "connected to control plane by protocol v2");
             }
-            Report::Disconnected { control_plane, reason: Reason::PeerClosed, retry_in } => tracing::info!(
-                address = address(control_plane),
-                retry_in_ms = link::millis(*retry_in),
-                "the control plane closed the connection by protocol v2, serving the configuration at hand"
-            ),
+            Report::Disconnected {
+                control_plane,
+                reason: reason @ (Reason::PeerClosed | Reason::PeerLeft { .. }),
+                retry_in,
+            } => {
+                tracing::info!(
+                    address = address(control_plane),
+                    retry_in_ms = link::millis(*retry_in),
+                    "{reason}, serving the configuration at hand"
+                )
+            }
             Report::Disconnected { control_plane, reason, retry_in } => tracing::warn!(
                 address = address(control_plane),
                 %reason,

@@ -81,4 +81,54 @@ pub struct FleetMember {
     /// End of its certificate, Unix seconds.
     #[serde(default)]
     pub certificate_expires_at: Option<u64>,
+    /// How it is: `online`, `late` (no sign of life for two heartbeats), `offline`, `left` (it said goodbye).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Why it is kept up to date by this protocol and no other, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol_reason: Option<String>,
+    /// From commit to report over the last five minutes; None without a change in that time, or by another protocol
+    /// than gwctl's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lags: Option<Lags>,
+    /// Microseconds from the receipt of its last change until it was on its disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_micros: Option<u64>,
+    /// Microseconds from the receipt of its last change until requests saw it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_micros: Option<u64>,
+    /// What it refused last, where it told more than `last_error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<FleetRefusal>,
+    /// How often it asked for everything because what it held did not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divergences: Option<u64>,
+}
+
+/// How long changes took from their commit until the report of the node, on the control plane's clock, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lags {
+    /// Reports they are made of.
+    pub reports: u64,
+    /// Half of them took at most so long.
+    pub p50_millis: u64,
+    /// All but one in a hundred took at most so long.
+    pub p99_millis: u64,
+    /// The longest.
+    pub max_millis: u64,
+}
+
+/// What a data plane refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetRefusal {
+    /// The version it refused.
+    pub version: u64,
+    /// Entity of the row at fault; None: not one row alone.
+    #[serde(default)]
+    pub entity: Option<String>,
+    /// Id of the row at fault.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// What is wrong, in words.
+    pub fault: String,
 }

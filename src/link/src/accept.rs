@@ -1,6 +1,6 @@
 //! The control plane's side of opening a connection.
 
-use crate::{LinkError, within};
+use crate::{Extra, LinkError, within};
 use gwctl_websocket::{Request, accept_key, parse_request};
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -60,13 +60,24 @@ impl Accepted {
         let _ = tokio::time::timeout(crate::STEP_LIMIT, self.stream.shutdown()).await;
     }
 
-    /// Answers 101, echoing an offered subprotocol as Kong does; gives the stream and the bytes that came behind the head. `key` is the client's.
-    pub async fn upgrade(mut self, key: &str) -> Result<(TlsStream<TcpStream>, Vec<u8>), LinkError> {
+    /// Whether the client offers another protocol by this header with this value.
+    pub fn offers(&self, header: Extra) -> bool {
+        self.request.header(&header.0.to_ascii_lowercase()).is_some_and(|value| value.trim() == header.1)
+    }
+
+    /// Answers 101, echoing an offered subprotocol as Kong does; gives the stream and the bytes that came behind the
+    /// head. `key` is the client's, `extra` a header to add.
+    pub async fn upgrade(
+        mut self,
+        key: &str,
+        extra: Option<Extra>,
+    ) -> Result<(TlsStream<TcpStream>, Vec<u8>), LinkError> {
         let subprotocol = self.request.header("sec-websocket-protocol");
         let subprotocol = subprotocol.map(|name| format!("Sec-WebSocket-Protocol: {name}\r\n")).unwrap_or_default();
+        let extra = extra.map(crate::header_line).unwrap_or_default();
         let answer = format!(
             "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Accept: {}\r\n{subprotocol}\r\n",
+             Sec-WebSocket-Accept: {}\r\n{subprotocol}{extra}\r\n",
             accept_key(key)
         );
         within("the upgrade answer", async {

@@ -1,7 +1,7 @@
 //! The data plane's side of opening a connection.
 
 use crate::frames::{FrameReader, FrameWriter, split};
-use crate::{LinkError, within};
+use crate::{Extra, LinkError, within};
 use base64::Engine;
 use gwctl_websocket::{Role, parse_response};
 use rustls::ClientConfig;
@@ -28,6 +28,16 @@ pub struct DialOptions {
     pub proxy: Option<ForwardProxy>,
     /// Subprotocol that is offered and has to be in the answer.
     pub subprotocol: Option<&'static str>,
+    /// Header by which another protocol is offered; the control plane may repeat it in its answer.
+    pub extra: Option<Extra>,
+}
+
+/// An upgraded connection.
+pub struct Dialed {
+    pub reader: FrameReader<TlsStream<TcpStream>>,
+    pub writer: FrameWriter<TlsStream<TcpStream>>,
+    /// The answer repeats [`DialOptions::extra`]: the connection is of that protocol.
+    pub extra: bool,
 }
 
 /// An HTTP proxy that opens tunnels by CONNECT.
@@ -62,9 +72,7 @@ impl ForwardProxy {
 }
 
 /// Connects, shakes hands and upgrades. Every step has its own time limit.
-pub async fn dial(
-    options: &DialOptions,
-) -> Result<(FrameReader<TlsStream<TcpStream>>, FrameWriter<TlsStream<TcpStream>>), LinkError> {
+pub async fn dial(options: &DialOptions) -> Result<Dialed, LinkError> {
     let address = &options.address;
     let next = options.proxy.as_ref().map_or(address, |proxy| &proxy.address);
     let mut tcp = within("connecting", async {
@@ -79,8 +87,9 @@ pub async fn dial(
     let connector = TlsConnector::from(options.tls.clone());
     let tls = connector.connect(options.server_name.clone(), tcp);
     let mut stream = within("the TLS handshake", async { tls.await.map_err(LinkError::Tls) }).await?;
-    let leftover = within("the upgrade", upgrade(&mut stream, options)).await?;
-    Ok(split(stream, Role::Client, options.limit, &leftover))
+    let (leftover, extra) = within("the upgrade", upgrade(&mut stream, options)).await?;
+    let (reader, writer) = split(stream, Role::Client, options.limit, &leftover);
+    Ok(Dialed { reader, writer, extra })
 }
 
 /// Asks the proxy for a tunnel. Nothing follows its answer before this end speaks, so no byte is lost.
@@ -103,12 +112,14 @@ async fn tunnel(tcp: &mut TcpStream, address: &str, proxy: &ForwardProxy) -> Res
     }
 }
 
-async fn upgrade(stream: &mut TlsStream<TcpStream>, options: &DialOptions) -> Result<Vec<u8>, LinkError> {
+/// The bytes behind the answer, and whether it accepts the other protocol.
+async fn upgrade(stream: &mut TlsStream<TcpStream>, options: &DialOptions) -> Result<(Vec<u8>, bool), LinkError> {
     let key = base64::engine::general_purpose::STANDARD.encode(uuid::Uuid::new_v4().as_bytes());
     let subprotocol = options.subprotocol.map(|name| format!("Sec-WebSocket-Protocol: {name}\r\n")).unwrap_or_default();
+    let extra = options.extra.map(crate::header_line).unwrap_or_default();
     let request = format!(
         "GET {} HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n\
-         Sec-WebSocket-Version: 13\r\n{subprotocol}\r\n",
+         Sec-WebSocket-Version: 13\r\n{subprotocol}{extra}\r\n",
         options.target, options.address
     );
     stream.write_all(request.as_bytes()).await?;
@@ -125,7 +136,12 @@ async fn upgrade(stream: &mut TlsStream<TcpStream>, options: &DialOptions) -> Re
                     (Some(offered), answered) if answered != Some(offered) => {
                         Err(LinkError::Subprotocol { offered, answered: answered.unwrap_or("none").to_owned() })
                     }
-                    _ => Ok(bytes.split_off(length)),
+                    _ => {
+                        let repeats = |(name, value): Extra| {
+                            response.header(&name.to_ascii_lowercase()).is_some_and(|answer| answer.trim() == value)
+                        };
+                        Ok((bytes.split_off(length), options.extra.is_some_and(repeats)))
+                    }
                 },
                 status => Err(LinkError::Refused { status }),
             };

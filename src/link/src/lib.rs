@@ -9,7 +9,7 @@ mod dial;
 mod frames;
 
 pub use accept::{Accepted, accept};
-pub use dial::{DialOptions, ForwardProxy, dial};
+pub use dial::{DialOptions, Dialed, ForwardProxy, dial};
 pub use frames::{FrameReader, FrameWriter, split};
 
 use std::time::Duration;
@@ -59,6 +59,13 @@ fn status_hint(status: u16) -> &'static str {
         404 => " (the address is no cluster listener of a control plane)",
         _ => "",
     }
+}
+
+/// Name and value of a header by which another protocol is offered and accepted.
+pub type Extra = (&'static str, &'static str);
+
+fn header_line((name, value): Extra) -> String {
+    format!("{name}: {value}\r\n")
 }
 
 async fn within<T>(step: &'static str, future: impl Future<Output = Result<T, LinkError>>) -> Result<T, LinkError> {

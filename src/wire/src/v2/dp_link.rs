@@ -453,6 +453,11 @@ impl DpLink {
         self.next_timer().map(|(at, _)| at)
     }
 
+    /// Index of the control plane dialed last or next.
+    pub fn control_plane(&self) -> usize {
+        self.control_plane
+    }
+
     /// The version in force.
     pub fn version(&self) -> u64 {
         self.version

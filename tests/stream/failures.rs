@@ -1,0 +1,118 @@
+//! Nodes that die, refuse, lack something, or say goodbye.
+
+use super::{Fleet, answer, copies};
+use gwctl_testkit::{Cluster, Upstream, delete, post, wait_until};
+use serde_json::json;
+
+#[test]
+fn a_killed_data_plane_serves_at_once_and_gets_only_what_it_lacks() {
+    let mut fleet = Fleet::start(1);
+    fleet.route("/before");
+    fleet.serves("/before", 200);
+    fleet.in_sync();
+    fleet.dps[0].kill();
+    for number in 0..5 {
+        fleet.route(&format!("/missed/{number}"));
+    }
+    let logged = fleet.dps[0].log().len();
+    fleet.dps[0].restart();
+    assert_eq!(answer(&fleet.dps[0], "/before").status, 200, "at once, from the cache");
+    fleet.serves("/missed/4", 200);
+    fleet.in_sync();
+    let log = fleet.dps[0].log();
+    assert_eq!(copies(&log[logged..]), 0, "{}", &log[logged..]);
+}
+
+#[test]
+fn a_killed_control_plane_comes_back_and_its_changes_go_on() {
+    let mut fleet = Fleet::start(2);
+    fleet.route("/before");
+    fleet.serves("/before", 200);
+    fleet.in_sync();
+    fleet.cp.kill();
+    fleet.serves("/before", 200);
+    fleet.cp.restart();
+    fleet.route("/after");
+    fleet.serves("/after", 200);
+    fleet.in_sync();
+    for dp in &fleet.dps {
+        assert_eq!(copies(&dp.log()), 1, "everything once, at the first start:\n{}", dp.log());
+    }
+}
+
+#[test]
+fn a_configuration_that_needs_a_plugin_the_node_lacks_is_withheld_until_it_does_not() {
+    let mut fleet = Fleet::start(0);
+    fleet.dps.push(fleet.cluster.start(&fleet.cluster.options("poor", "data_plane").set("plugins", "key-auth")));
+    fleet.route("/before");
+    fleet.serves("/before", 200);
+    let plugin = fleet.post("/plugins", &json!({"name": "cors"}));
+    fleet.route("/after");
+    wait_until("the node to be withheld the configuration", || {
+        let member = fleet.members().remove(0);
+        member["sync_status"] == "plugin_set_incompatible"
+            && member["sync_detail"].as_str().is_some_and(|words| words.contains("cors"))
+    });
+    assert_eq!(answer(&fleet.dps[0], "/before").status, 200);
+    assert_eq!(answer(&fleet.dps[0], "/after").status, 404);
+    wait_until("the node to know", || fleet.dps[0].log().contains("withholds its configuration"));
+    let path = format!("/plugins/{}", plugin["id"].as_str().unwrap());
+    assert_eq!(delete(fleet.cp.admin(), &path).status, 204);
+    fleet.serves("/after", 200);
+    fleet.in_sync();
+    assert_eq!(fleet.members()[0]["sync_status"], "normal");
+}
+
+#[test]
+fn a_refusal_names_the_row_and_the_next_good_version_leads_on() {
+    let cluster = Cluster::new(super::GWCTL);
+    // The two mean different things by a route, which only the data plane can find out.
+    let cp = cluster.start(&cluster.options("cp", "control_plane").set("router_flavor", "expressions"));
+    let dp = cluster.start(&cluster.options("dp", "data_plane"));
+    let fleet = Fleet { cp, dps: vec![dp], upstream: Upstream::start(), cluster };
+    fleet.service();
+    fleet.in_sync();
+    let body = json!({"expression": "http.path ^= \"/x\"", "priority": 1});
+    let route = fleet.post("/services/echo/routes", &body);
+    let id = route["id"].as_str().unwrap();
+    wait_until("the refusal to be shown", || {
+        let member = fleet.members().remove(0);
+        let refusal = &member["refusal"];
+        refusal["entity"] == "routes" && refusal["id"] == id && member["last_error"].as_str().is_some()
+    });
+    let member = fleet.members().remove(0);
+    assert!(member["applied_version"].as_u64() < fleet.document()["version"].as_u64(), "{member}");
+    // Another change does not lead on while the bad row is there, and does not hide why.
+    post(fleet.cp.admin(), "/consumers", &json!({"username": "alice"}));
+    assert_eq!(delete(fleet.cp.admin(), &format!("/routes/{id}")).status, 204);
+    fleet.in_sync();
+    let member = fleet.members().remove(0);
+    assert_eq!((&member["last_error"], &member["refusal"]), (&json!(null), &json!(null)), "{member}");
+    assert_eq!(copies(&fleet.dps[0].log()), 1, "{}", fleet.dps[0].log());
+}
+
+#[test]
+fn goodbyes_are_told_from_losses() {
+    let mut fleet = Fleet::start(2);
+    fleet.in_sync();
+    let states = |fleet: &Fleet| {
+        let mut states: Vec<String> =
+            fleet.members().iter().map(|member| member["state"].as_str().unwrap().to_owned()).collect();
+        states.sort();
+        states
+    };
+    fleet.dps[0].stop();
+    fleet.dps[1].kill();
+    wait_until("one to have left and one to be offline", || states(&fleet) == ["left", "offline"]);
+    fleet.dps[0].restart();
+    fleet.dps[1].restart();
+    fleet.in_sync();
+    assert_eq!(states(&fleet), ["online", "online"]);
+    fleet.cp.stop();
+    wait_until("the data planes to hear the goodbye", || {
+        fleet.dps.iter().all(|dp| dp.log().contains("the control plane says goodbye"))
+    });
+    fleet.cp.restart();
+    fleet.route("/after");
+    fleet.serves("/after", 200);
+}
