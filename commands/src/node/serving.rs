@@ -106,14 +106,22 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
     let listeners = conf
         .proxy_listen
         .iter()
-        .map(|listen| Listener { addr: listen.address, ssl: listen.ssl, http2: listen.http2 })
+        .map(|listen| Listener {
+            addr: listen.address,
+            ssl: listen.ssl,
+            http2: listen.http2,
+            proxy_protocol: listen.proxy_protocol,
+        })
         .collect();
     let workers = match conf.workers {
         Workers::Auto => std::thread::available_parallelism().map_or(1, usize::from),
         Workers::Count(count) => count,
     };
-    let streams =
-        conf.stream_listen.iter().map(|listen| StreamListener { addr: listen.address, ssl: listen.ssl }).collect();
+    let streams = conf
+        .stream_listen
+        .iter()
+        .map(|listen| StreamListener { addr: listen.address, ssl: listen.ssl, proxy_protocol: listen.proxy_protocol })
+        .collect();
     ProxyOptions {
         listeners,
         streams,

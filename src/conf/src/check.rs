@@ -89,16 +89,9 @@ fn unsupported(conf: &NodeConf, problems: &mut Vec<Problem>) {
         let fault = format!("`{}`: this version passes on TCP and TLS, not UDP", listener.text);
         problems.push(settings.problem("stream_listen", fault).hint("leave the listener out"));
     }
-    let lists = [
-        ("proxy_listen", &conf.proxy_listen),
-        ("stream_listen", &conf.stream_listen),
-        ("admin_listen", &conf.admin_listen),
-    ];
-    for (key, listeners) in lists {
-        if listeners.iter().any(|listener| listener.proxy_protocol) {
-            let problem = settings.problem(key, "the flag proxy_protocol is not supported by this version");
-            problems.push(problem.hint("leave it out; trusted_ips and real_ip_header find the client's address"));
-        }
+    if conf.admin_listen.iter().any(|listener| listener.proxy_protocol) {
+        let fault = "the flag proxy_protocol is for proxy_listen and stream_listen in this version";
+        problems.push(settings.problem("admin_listen", fault).hint("leave it out"));
     }
     let https_proxy = conf.proxy_server.as_deref().is_some_and(|url| url.starts_with("https://"));
     if conf.cluster.use_proxy && https_proxy {

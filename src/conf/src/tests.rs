@@ -202,9 +202,9 @@ fn combinations_that_cannot_run_are_refused() {
         ),
         (
             "",
-            "proxy_listen = 127.0.0.1:9000 proxy_protocol",
-            "proxy_listen = 127.0.0.1:9000 proxy_protocol (kong.conf:1): the flag proxy_protocol is not supported by this \
-             version; leave it out; trusted_ips and real_ip_header find the client's address",
+            "admin_listen = 127.0.0.1:9000 proxy_protocol",
+            "admin_listen = 127.0.0.1:9000 proxy_protocol (kong.conf:1): the flag proxy_protocol is for proxy_listen and \
+             stream_listen in this version; leave it out",
         ),
         ("", "cluster_dp_labels = a:b", "cluster_dp_labels = a:b (kong.conf:1): only data planes have labels"),
         ("", "ssl_cert = a.crt", "ssl_cert_key (default): 1 in ssl_cert but 0 in ssl_cert_key"),

@@ -68,7 +68,8 @@ fn start_proxy(upstream: SocketAddr) -> Proxy {
         rows.into_iter().map(|row| row.as_object().cloned().unwrap()).collect()
     };
     let snapshot = Snapshot::build(&Tables::read(rows).unwrap(), &options, None).unwrap();
-    let listeners = vec![Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: false }];
+    let listeners =
+        vec![Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: false, proxy_protocol: false }];
     Proxy::start(ProxyOptions { listeners, workers: 1, ..Default::default() }, SnapshotHandle::new(snapshot)).unwrap()
 }
 

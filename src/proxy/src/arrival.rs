@@ -20,9 +20,14 @@ use std::sync::Arc;
 /// Host of requests without one (HTTP/1.0): the name of Kong's server block.
 const UNNAMED: &str = "kong";
 
+/// `real_ip_header` where no header of a request names the client, but the PROXY header of its connection.
+pub(crate) const PROXY_PROTOCOL: &str = "proxy_protocol";
+
 /// What is known of a client connection.
 pub(crate) struct Origin {
     pub(crate) peer: SocketAddr,
+    /// The client, as a trusted peer names it in its PROXY header.
+    pub(crate) named: Option<SocketAddr>,
     pub(crate) port: u16,
     pub(crate) scheme: Scheme,
     pub(crate) server_name: Option<Arc<str>>,
@@ -134,7 +139,8 @@ fn host_name(host: &str) -> String {
 
 fn client(origin: &Origin, headers: &HeaderMap, options: &ProxyOptions) -> Client {
     let peer = origin.peer.ip();
-    let believed = origin.trusted.then(|| believed_address(headers, options)).flatten();
+    let by_header = || origin.trusted.then(|| believed_address(headers, options)).flatten();
+    let believed = origin.named.map(|named| (named.ip(), Some(named.port()))).or_else(by_header);
     Client {
         peer,
         peer_port: origin.peer.port(),
@@ -147,6 +153,9 @@ fn client(origin: &Origin, headers: &HeaderMap, options: &ProxyOptions) -> Clien
 
 /// The address a trusted peer names: the last one of the header, or further left while addresses are trusted.
 fn believed_address(headers: &HeaderMap, options: &ProxyOptions) -> Option<(IpAddr, Option<u16>)> {
+    if options.real_ip_header == PROXY_PROTOCOL {
+        return None;
+    }
     let values = headers.get_all(options.real_ip_header.as_str());
     let mut named: Vec<_> =
         values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).collect();

@@ -7,6 +7,7 @@
 //! - [`tables`], [`snapshot`]: the configuration as rows, and as the request path reads it.
 //! - `arrival`, `phases`, `flight`, `body`: one request, from its head to the last byte of its response.
 //! - [`access_log`], [`metrics`], [`stats`]: what is told of requests.
+//! - `proxy_header`: what a balancer in front says of a connection.
 //! - `forward`, `respond`: headers towards the upstream and towards the client.
 //! - `balancer`, `prober`, `names`, `health`: choosing targets, what is known of them, probing and resolving them.
 //! - `stream`: connections that are passed on as bytes, without HTTP.
@@ -33,12 +34,14 @@ mod phases;
 mod plans;
 mod prober;
 mod proxy;
+mod proxy_header;
 mod respond;
 mod server;
 pub mod snapshot;
 pub mod stats;
 mod stream;
 pub mod tables;
+mod unrun;
 mod upgrade;
 mod upstream;
 mod worker;

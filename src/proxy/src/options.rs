@@ -15,6 +15,8 @@ pub struct Listener {
     pub ssl: bool,
     /// HTTP/2: by ALPN with TLS, by prior knowledge without.
     pub http2: bool,
+    /// Connections begin with a PROXY header.
+    pub proxy_protocol: bool,
 }
 
 /// Where connections come in that are passed on as bytes.
@@ -24,6 +26,8 @@ pub struct StreamListener {
     pub addr: SocketAddr,
     /// Clients speak TLS: it ends here or is passed through, as the route says.
     pub ssl: bool,
+    /// Connections begin with a PROXY header.
+    pub proxy_protocol: bool,
 }
 
 /// Headers the node adds: the `headers` and `headers_upstream` settings.
@@ -222,7 +226,8 @@ pub struct ProxyOptions {
     pub headers: AddedHeaders,
     /// Peers whose `X-Forwarded-*` are believed.
     pub trusted_ips: Vec<Network>,
-    /// Header with the client's address from a trusted peer, lower case: `x-real-ip` or `x-forwarded-for`.
+    /// Header with the client's address from a trusted peer, lower case: `x-real-ip` or `x-forwarded-for`; or
+    /// `proxy_protocol`, the PROXY header of the connection.
     pub real_ip_header: String,
     /// Go on to the left in that header while addresses are trusted.
     pub real_ip_recursive: bool,

@@ -83,13 +83,14 @@ impl Proxy {
         for listener in &options.listeners {
             let protocols: &[&[u8]] = if listener.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
             let tls = listener.ssl.then(|| acceptor(&options, protocols, &snapshots)).transpose()?;
-            let entrance = Entrance { port: listener.addr.port(), http2: listener.http2, tls };
+            let (port, http2, proxy_protocol) = (listener.addr.port(), listener.http2, listener.proxy_protocol);
+            let entrance = Entrance { port, http2, tls, proxy_protocol };
             addresses.push(open(listener.addr, Speaks::Http(entrance))?);
         }
         for listener in &options.streams {
             // What is spoken over TLS is for client and upstream to agree on.
             let tls = listener.ssl.then(|| acceptor(&options, &[], &snapshots)).transpose()?;
-            let entrance = StreamEntrance { address: listener.addr, tls };
+            let entrance = StreamEntrance { address: listener.addr, tls, proxy_protocol: listener.proxy_protocol };
             stream_addresses.push(open(listener.addr, Speaks::Stream(entrance))?);
         }
         let access_log = options.access_log.clone().map(open_access_log).transpose()?;

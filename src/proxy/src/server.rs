@@ -1,8 +1,9 @@
 //! Client connections over hyper's server codec.
 
-use crate::arrival::{Arrival, Origin};
+use crate::arrival::{Arrival, Origin, PROXY_PROTOCOL};
 use crate::patience::Patient;
 use crate::phases::serve;
+use crate::proxy_header::read_proxy_header;
 use crate::worker::{Stopping, Worker};
 use gwctl_plugins::Scheme;
 use hyper::rt::Executor;
@@ -26,6 +27,8 @@ pub(crate) struct Entrance {
     pub(crate) http2: bool,
     /// None: plain.
     pub(crate) tls: Option<TlsAcceptor>,
+    /// Connections begin with a PROXY header.
+    pub(crate) proxy_protocol: bool,
 }
 
 /// Start of an HTTP/2 connection.
@@ -50,13 +53,16 @@ impl Worker {
     async fn converse(
         self: Rc<Self>,
         entrance: Entrance,
-        stream: TcpStream,
+        mut stream: TcpStream,
         peer: SocketAddr,
         stopping: Stopping,
     ) -> io::Result<()> {
         stream.set_nodelay(true)?;
+        let named = if entrance.proxy_protocol { self.in_time(read_proxy_header(&mut stream)).await? } else { None };
         let trusted = self.options.trusts(peer.ip());
-        let mut origin = Origin { peer, port: entrance.port, scheme: Scheme::Http, server_name: None, trusted };
+        let believes = trusted && self.options.real_ip_header == PROXY_PROTOCOL;
+        let named = named.filter(|_| believes);
+        let mut origin = Origin { peer, named, port: entrance.port, scheme: Scheme::Http, server_name: None, trusted };
         let Some(tls) = entrance.tls else {
             let http2 = entrance.http2 && self.in_time(starts_as_http2(&stream)).await?;
             let stream = Patient::new(stream, self.options.client_timeout);

@@ -7,6 +7,7 @@ use crate::balancers::Balancers;
 use crate::certificates::Certificates;
 use crate::plans::Plans;
 use crate::tables::{Link, Problem, Tables, changes};
+use crate::unrun::log_unrun;
 use arc_swap::ArcSwap;
 use gwctl_entities::view::{Plugin, Route, Service};
 use gwctl_plugins::{Builder, Chains, Node, PluginHost};
@@ -86,6 +87,9 @@ impl Snapshot {
         let balancers = self.balancers.changed(old, &tables);
         if !problems.is_empty() {
             return Err(problems);
+        }
+        if router.stream_len() > 0 {
+            log_unrun(old, &tables);
         }
         Ok(Snapshot { tables, router, chains, plans, balancers, certificates, node: options.node.clone() })
     }

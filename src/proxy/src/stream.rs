@@ -12,6 +12,7 @@ mod way;
 
 pub(crate) use open::OpenStreams;
 
+use crate::proxy_header::read_proxy_header;
 use crate::stream::hello::read_hello;
 use crate::stream::open::Entered;
 use crate::stream::relay::relay;
@@ -32,6 +33,8 @@ pub(crate) struct StreamEntrance {
     pub(crate) address: SocketAddr,
     /// Set where clients speak TLS, whether it ends here or is passed through.
     pub(crate) tls: Option<TlsAcceptor>,
+    /// Connections begin with a PROXY header.
+    pub(crate) proxy_protocol: bool,
 }
 
 /// Both ends of a client's connection.
@@ -60,7 +63,14 @@ impl Worker {
         entered: &Entered,
     ) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let ends = Ends { source: canonical(peer), destination: canonical(stream.local_addr()?) };
+        let mut ends = Ends { source: canonical(peer), destination: canonical(stream.local_addr()?) };
+        if entrance.proxy_protocol {
+            let named = self.in_time(read_proxy_header(&mut stream)).await?;
+            if let Some(client) = named.filter(|_| self.options.trusts(peer.ip())) {
+                ends.source = canonical(client);
+                entered.comes_from(client);
+            }
+        }
         let mut start = Vec::new();
         let server_name = match entrance.tls {
             Some(_) => self.in_time(read_hello(&mut stream, &mut start)).await?,

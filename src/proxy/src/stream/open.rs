@@ -17,7 +17,7 @@ pub(crate) struct OpenStreams {
 
 #[derive(Debug)]
 struct Described {
-    client: SocketAddr,
+    client: Cell<SocketAddr>,
     listener: SocketAddr,
     route: RefCell<Option<Arc<Route>>>,
     target: RefCell<Option<String>>,
@@ -34,7 +34,7 @@ impl OpenStreams {
     pub(crate) fn enter(streams: &Rc<OpenStreams>, client: SocketAddr, listener: SocketAddr) -> Entered {
         let number = streams.next.replace(streams.next.get() + 1);
         let (route, target) = Default::default();
-        let described = Rc::new(Described { client, listener, route, target });
+        let described = Rc::new(Described { client: Cell::new(client), listener, route, target });
         streams.open.borrow_mut().insert(number, described.clone());
         Entered { number, described, streams: streams.clone() }
     }
@@ -48,6 +48,11 @@ impl OpenStreams {
 }
 
 impl Entered {
+    /// The client is another than the peer of the connection.
+    pub(crate) fn comes_from(&self, client: SocketAddr) {
+        self.described.client.set(client);
+    }
+
     pub(crate) fn found(&self, route: Arc<Route>) {
         self.described.route.replace(Some(route));
     }
@@ -71,7 +76,7 @@ impl fmt::Display for Entered {
 
 impl fmt::Display for Described {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} at {}", self.client, self.listener)?;
+        write!(out, "{} at {}", self.client.get(), self.listener)?;
         if let Some(route) = &*self.route.borrow() {
             write!(out, " by route {}", route.name.as_deref().unwrap_or(&route.id))?;
         }

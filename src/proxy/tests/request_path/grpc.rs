@@ -63,7 +63,7 @@ async fn upstream() -> Upstream {
 fn stage(upstream: &Upstream) -> Stage {
     let mut config = to(upstream.address, json!({"protocol": "grpc"}));
     config["routes"][0]["protocols"] = json!(["grpc", "grpcs"]);
-    let listener = Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: true };
+    let listener = Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: true, proxy_protocol: false };
     Stage::with(config, ProxyOptions { listeners: vec![listener], ..ProxyOptions::default() }, Vec::new())
 }
 
@@ -187,7 +187,7 @@ async fn a_service_of_grpcs_is_spoken_to_over_tls_with_http2_agreed() {
     .await;
     let mut config = to(upstream.address, json!({"protocol": "grpcs"}));
     config["routes"][0]["protocols"] = json!(["grpc"]);
-    let listener = Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: true };
+    let listener = Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: true, proxy_protocol: false };
     let stage = Stage::with(config, ProxyOptions { listeners: vec![listener], ..ProxyOptions::default() }, Vec::new());
     let mut client = client(&stage).await;
     let answer = client.send_request(call(Full::new(Bytes::from_static(b"ping")))).await.unwrap();

@@ -100,7 +100,7 @@ async fn an_address_in_use_is_named() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = taken.local_addr().unwrap();
     let stage = Stage::new(json!({}));
-    let listeners = vec![Listener { addr, ssl: false, http2: false }];
+    let listeners = vec![Listener { addr, ssl: false, http2: false, proxy_protocol: false }];
     let error = Proxy::start(ProxyOptions { listeners, ..Default::default() }, stage.handle.clone()).err().unwrap();
     assert!(matches!(error, ProxyError::IoListen { address, .. } if address == addr));
 }

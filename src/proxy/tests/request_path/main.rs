@@ -10,6 +10,7 @@ mod lifecycle;
 mod naming;
 mod plugins;
 mod probing;
+mod proxied;
 mod secure;
 mod stage;
 mod streams;

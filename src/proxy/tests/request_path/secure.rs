@@ -21,7 +21,8 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 /// A stage whose proxy also listens with TLS and HTTP/2; its address.
 fn secure(config: Value) -> (Stage, Proxy, SocketAddr) {
     let stage = Stage::new(config);
-    let listeners = vec![Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: true, http2: true }];
+    let listeners =
+        vec![Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: true, http2: true, proxy_protocol: false }];
     let options = ProxyOptions { listeners, workers: 1, ..Default::default() };
     let proxy = Proxy::start(options, stage.handle.clone()).unwrap();
     let address = proxy.addresses()[0];

@@ -43,7 +43,8 @@ impl Stage {
         let snapshot_options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts, node };
         let snapshot = Snapshot::build(&tables(config), &snapshot_options, None).unwrap();
         let handle = SnapshotHandle::new(snapshot);
-        let listener = Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: false };
+        let listener =
+            Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: false, proxy_protocol: false };
         let listeners = if options.listeners.is_empty() { vec![listener] } else { options.listeners };
         let workers = if options.workers == ProxyOptions::default().workers { 1 } else { options.workers };
         let options = ProxyOptions { listeners, workers, ..options };

@@ -1,0 +1,87 @@
+//! Routes of TCP connections, from the Admin API to the bytes: a real process, real sockets.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use gwctl_testkit::{Answer, Cluster, free_ports, patch, post, wait_until};
+use serde_json::json;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+const GWCTL: &str = env!("CARGO_BIN_EXE_gwctl");
+
+/// An upstream that says its letter at once and then sends back what it gets; its port.
+fn talker(letter: u8) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            std::thread::spawn(move || {
+                let _ = stream.write_all(&[letter]);
+                let mut other = stream.try_clone().unwrap();
+                // The client may be gone.
+                let _ = std::io::copy(&mut stream, &mut other);
+                let _ = other.shutdown(std::net::Shutdown::Write);
+            });
+        }
+    });
+    port
+}
+
+fn created(answer: Answer) -> Answer {
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    answer
+}
+
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+}
+
+/// The first byte that comes, None when the connection is closed instead.
+fn first(stream: &mut TcpStream) -> Option<u8> {
+    let mut byte = [0];
+    (stream.read(&mut byte).unwrap_or(0) == 1).then_some(byte[0])
+}
+
+#[test]
+fn a_tcp_route_carries_bytes_and_its_change_leaves_open_connections_alone() {
+    let cluster = Cluster::new(GWCTL);
+    let [port] = free_ports();
+    let options = cluster.options("node", "traditional").set("stream_listen", format!("127.0.0.1:{port}"));
+    let mut node = cluster.start(&options.set("shutdown_grace", "1"));
+    let (one, other) = (talker(b'1'), talker(b'2'));
+    assert_eq!(first(&mut connect(port)), None, "no route yet");
+
+    created(post(
+        node.admin(),
+        "/services",
+        &json!({"name": "one", "protocol": "tcp", "host": "127.0.0.1", "port": one}),
+    ));
+    created(post(
+        node.admin(),
+        "/services",
+        &json!({"name": "two", "protocol": "tcp", "host": "127.0.0.1", "port": other}),
+    ));
+    let route = json!({"name": "door", "protocols": ["tcp"], "destinations": [{"port": port}]});
+    let route = created(post(node.admin(), "/services/one/routes", &route)).json();
+    wait_until("the route to serve", || first(&mut connect(port)) == Some(b'1'));
+
+    let mut before = connect(port);
+    assert_eq!(first(&mut before), Some(b'1'));
+    let moved = patch(node.admin(), "/routes/door", &json!({"service": {"name": "two"}}));
+    assert_eq!(moved.status, 200, "{}", moved.body);
+    wait_until("new connections to go elsewhere", || first(&mut connect(port)) == Some(b'2'));
+    before.write_all(b"x").unwrap();
+    assert_eq!(first(&mut before), Some(b'x'), "the connection of before goes on");
+
+    let ended = node.stop();
+    assert!(ended.success(), "{ended}");
+    assert_eq!(first(&mut before), None);
+    let (log, name) = (node.log(), route["name"].as_str().unwrap());
+    let cut = log.lines().find(|line| line.contains("stream cut at the end of the deadline"));
+    let cut = cut.unwrap_or_else(|| panic!("the log does not tell of the cut:\n{log}"));
+    assert!(cut.contains(&format!("by route {name} to 127.0.0.1:{one}")), "{cut}");
+}
