@@ -91,7 +91,10 @@ impl Worker {
         let _ = stopping.wait_for(|stop| *stop).await;
         let ending = async { while accepting.join_next().await.is_some() {} };
         if tokio::time::timeout(self.options.shutdown_timeout, ending).await.is_err() {
-            tracing::warn!(in_flight = self.stats.now().requests_in_flight, "requests cut at the end of the deadline");
+            let in_flight = self.stats.now().requests_in_flight;
+            if in_flight > 0 {
+                tracing::warn!(in_flight, "requests cut at the end of the deadline");
+            }
             self.streams.log_cut();
         }
         sweeper.abort();
