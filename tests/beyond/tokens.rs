@@ -70,3 +70,23 @@ fn a_revoked_token_is_refused_at_once_and_tokens_survive_a_restart() {
     assert_eq!(send(&cp, &secret, "GET", "/", None).status, 401);
     assert_eq!(send(&cp, &first, "DELETE", "/gwctl/tokens/first", None).status, 409);
 }
+
+/// A file with masks in it would put them in the place of the secrets.
+#[test]
+fn whoever_may_only_read_gets_no_files_with_masks() {
+    let cluster = Cluster::new(GWCTL);
+    let (cp, first) = guarded(&cluster);
+    let made = send(&cp, &first, "POST", "/gwctl/tokens", Some(&json!({"name": "watcher", "role": "read"}))).json();
+    assert_eq!(send(&cp, &first, "POST", "/consumers", Some(&json!({"username": "u"}))).status, 201);
+    assert_eq!(send(&cp, &first, "POST", "/consumers/u/key-auth", Some(&json!({"key": "sesame"}))).status, 201);
+    let dump = |token: &str| {
+        let mut command = std::process::Command::new(GWCTL);
+        let address = format!("http://127.0.0.1:{}", cp.admin());
+        command.args(["dump", "--addr", &address]).env("GWCTL_TOKEN", token).output().unwrap()
+    };
+    let refused = dump(made["token"].as_str().unwrap());
+    assert_eq!(refused.status.code(), Some(4), "{}", String::from_utf8_lossy(&refused.stderr));
+    assert_eq!(String::from_utf8_lossy(&refused.stdout), "");
+    let allowed = dump(&first);
+    assert!(allowed.status.success() && String::from_utf8_lossy(&allowed.stdout).contains("sesame"));
+}

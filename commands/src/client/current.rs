@@ -1,10 +1,11 @@
 //! What a control plane has now, read over its Admin API.
 
 use super::connect::failure;
-use crate::failure::Failure;
+use crate::failure::{Failure, NOT_ALLOWED};
 use futures_util::future::join_all;
 use gwctl_admin_client::{Client, ClientError, ListQuery};
 use gwctl_declarative::Table;
+use gwctl_declarative::secret::MASK;
 use gwctl_entities::{Record, Registry, Value};
 
 /// Entities that the gateway writes by itself while it runs; reading them would only cost time.
@@ -29,9 +30,31 @@ pub async fn tables(
             None => continue,
         };
         total += records.len();
+        unmasked(&entity.name, &records)?;
         tables.push(Table { entity: entity.name.clone(), records });
     }
     Ok(tables)
+}
+
+/// Whoever may only read is shown masks for secrets: a dump of them would put the masks in the place of the secrets
+/// where it is applied, and a comparison with them would find differences that there are not.
+fn unmasked(entity: &str, records: &[Record]) -> Result<(), Failure> {
+    if !records.iter().any(|record| record.values().any(holds_mask)) {
+        return Ok(());
+    }
+    let message = format!(
+        "the Admin API masks secrets for this token: {entity} cannot be written to a file, nor compared with one"
+    );
+    Err(Failure::new(message).code(NOT_ALLOWED).hint("use a token with the role write"))
+}
+
+fn holds_mask(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text == MASK,
+        Value::Array(items) => items.iter().any(holds_mask),
+        Value::Object(members) => members.values().any(holds_mask),
+        _ => false,
+    }
 }
 
 /// Targets have no collection of their own: all at once where the node tells what it had at a version, else one list
@@ -83,5 +106,20 @@ async fn rows(
         Err(ClientError::PeerRefused { status: 404, .. }) => Ok(Vec::new()),
         Err(ClientError::PeerRefused { status: 400, .. }) if path == "/filter-chains" => Ok(Vec::new()),
         Err(error) => Err(failure(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn masks_are_noticed_at_every_depth_and_nothing_else_is() {
+        let records = |value: Value| vec![value.as_object().cloned().unwrap_or_default()];
+        for masked in [json!({"key": MASK}), json!({"config": {"redis": [{"password": MASK}]}})] {
+            assert!(unmasked("plugins", &records(masked)).is_err());
+        }
+        assert!(unmasked("plugins", &records(json!({"key": "secret", "config": {"note": "a •••• b"}}))).is_ok());
     }
 }

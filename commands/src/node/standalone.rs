@@ -105,7 +105,8 @@ fn load_file(node: &Node, backend: &dyn Backend) -> Result<(), Failure> {
     };
     let loaded = backend.load_declarative(DeclarativeDocument::Text(text), DeclarativeOptions::default());
     loaded.map(drop).map_err(|error| {
-        Failure::new(format!("{name} is not valid: {}", error.body())).hint("nothing of the file was loaded")
+        Failure::new(format!("{name} is not valid: {}", error.body()))
+            .hint("nothing of it was loaded; `gwctl validate -f FILE` shows the line of each mistake")
     })
 }
 

@@ -24,14 +24,20 @@ pub(crate) fn parts(body: &[u8], boundary: &str) -> Vec<(String, Given)> {
         .collect()
 }
 
+/// The pieces between delimiters. A delimiter stands on a line of its own: contents may hold its text elsewhere.
 fn split<'a>(body: &'a [u8], delimiter: &[u8]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
-    let mut rest = body;
-    while let Some(at) = find(rest, delimiter) {
-        pieces.push(&rest[..at]);
-        rest = &rest[at + delimiter.len()..];
+    let (mut begin, mut from) = (0, 0);
+    while let Some(at) = find(&body[from..], delimiter).map(|at| from + at) {
+        from = at + delimiter.len();
+        let begins_line = at == 0 || body[at - 1] == b'\n';
+        let rest = body[from..].strip_prefix(b"--").unwrap_or(&body[from..]);
+        if begins_line && rest.first().is_none_or(|next| b"\r\n \t".contains(next)) {
+            pieces.push(&body[begin..at]);
+            begin = from;
+        }
     }
-    pieces.push(rest);
+    pieces.push(&body[begin..]);
     pieces
 }
 
@@ -85,6 +91,13 @@ mod tests {
                 ("b".to_owned(), Given::Value(json!([1])))
             ]
         );
+    }
+
+    #[test]
+    fn the_boundary_inside_a_line_or_with_more_behind_it_is_content() {
+        let key = "-----BEGIN KEY-----\r\na----b\r\n-----END KEY-----";
+        let body = format!("----\r\nContent-Disposition: form-data; name=key\r\n\r\n{key}\r\n------\r\n");
+        assert_eq!(parts(body.as_bytes(), "--"), vec![("key".to_owned(), Given::Text(key.to_owned()))]);
     }
 
     #[test]
