@@ -85,3 +85,20 @@ fn a_tcp_route_carries_bytes_and_its_change_leaves_open_connections_alone() {
     let cut = cut.unwrap_or_else(|| panic!("the log does not tell of the cut:\n{log}"));
     assert!(cut.contains(&format!("by route {name} to 127.0.0.1:{one}")), "{cut}");
 }
+
+#[test]
+fn a_data_plane_serves_the_tcp_routes_of_its_control_plane() {
+    let cluster = Cluster::new(GWCTL);
+    let [port] = free_ports();
+    let control_plane = cluster.start(&cluster.options("cp", "control_plane"));
+    let options = cluster.options("dp", "data_plane").set("stream_listen", format!("127.0.0.1:{port}"));
+    let _data_plane = cluster.start(&options);
+    let target = json!({"target": format!("127.0.0.1:{}", talker(b'3'))});
+    created(post(control_plane.admin(), "/upstreams", &json!({"name": "u.test"})));
+    created(post(control_plane.admin(), "/upstreams/u.test/targets", &target));
+    let service = json!({"name": "s", "protocol": "tcp", "host": "u.test", "port": 1});
+    created(post(control_plane.admin(), "/services", &service));
+    let route = json!({"protocols": ["tcp"], "sources": [{"ip": "127.0.0.0/8"}]});
+    created(post(control_plane.admin(), "/services/s/routes", &route));
+    wait_until("the data plane to serve the route", || first(&mut connect(port)) == Some(b'3'));
+}
