@@ -1,7 +1,7 @@
 //! What a change costs, as people meet it: real processes on loopback, one control plane and one data plane, the link
 //! between them over a relay that counts bytes.
 //!
-//!     cargo bench -p gwctl --bench cluster [-- change|fresh|storm] [NUMBERS...]
+//!     cargo bench -p gwctl --bench cluster [-- change|fresh|storm|fleet] [NUMBERS...]
 //!
 //! - `change 10 10000 100000` (the default): for each number of routes, the time from sending a change to the Admin API
 //!   until the data plane answers by it (median, p99), the CPU both nodes spend on a change, its bytes on the wire in
@@ -11,11 +11,16 @@
 //! - `storm 50 60`: so many changes a second for so many seconds while the proxy is under load: failed requests, and
 //!   the p99 of requests beside that of an equal time without changes.
 //!
+//! - `fleet 1000`: so many data planes, simulated by this process with the real protocol and real TLS: memory of the control
+//!   plane for each, time until all have confirmed a change, and until all are back after the control plane was killed
+//!   or stopped.
+//!
 //! Everything runs on one machine: compare figures of one run only.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark reports on stdout and fails by panicking")]
 
 mod change;
+mod fleet;
 mod fresh;
 mod process;
 mod storm;
@@ -33,6 +38,7 @@ fn main() {
     let numbers: Vec<usize> = words.iter().filter_map(|word| word.parse().ok()).collect();
     match words.first().map(String::as_str) {
         Some("fresh") => fresh::measure(*numbers.first().unwrap_or(&100_000)),
+        Some("fleet") => fleet::measure(*numbers.first().unwrap_or(&1000)),
         Some("storm") => {
             storm::measure(*numbers.first().unwrap_or(&50), Duration::from_secs(*numbers.get(1).unwrap_or(&60) as u64));
         }

@@ -114,7 +114,7 @@ impl Driver {
                 self.connection.divert(dialed, self.options.link.stream.clone());
                 self.calls = self.beside();
             }
-            Event::Served => self.link.handle_served(),
+            Event::Served => self.link.handle_served(now),
             Event::Ended(ended) => {
                 self.calls = None;
                 let reason = match ended {

@@ -54,6 +54,9 @@ impl Relay {
     }
 
     fn join(&self, near: TcpStream, far: TcpStream) {
+        // It must not wait for more bytes where the ends do not.
+        near.set_nodelay(true).unwrap();
+        far.set_nodelay(true).unwrap();
         let (near_again, far_again) = (near.try_clone().unwrap(), far.try_clone().unwrap());
         self.open().push((near.try_clone().unwrap(), far.try_clone().unwrap()));
         let (up, down) = (self.state.clone(), self.state.clone());

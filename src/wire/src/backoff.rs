@@ -16,6 +16,13 @@ pub const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// Shortest wait before the next address of the same round.
 pub const NEXT_ADDRESS_DELAY: Duration = Duration::from_secs(1);
 
+/// Waits, shortest and longest, after the loss of a link of our own sync that worked: mostly a cut wire, and a control
+/// plane that was restarted meets its nodes spread over this time. Only the first attempt is that quick.
+pub const AGAIN_DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(1000));
+
+/// A link that lived shorter than this may be lost again soon.
+pub const SHORT_LIFE: Duration = Duration::from_secs(1);
+
 /// Failures in a row that are answered with Kong's own window before the window grows.
 const STEADY_ROUNDS: u32 = 3;
 
@@ -27,16 +34,25 @@ const STEADY_ROUNDS: u32 = 3;
 pub struct Backoff {
     random: Random,
     rounds: u32,
+    /// The next round follows the loss of a link that worked.
+    again: bool,
+    /// Links in a row that lived shorter than [`SHORT_LIFE`].
+    short_lives: u32,
 }
 
 impl Backoff {
     /// A fresh row of delays; equal seeds give equal rows.
     pub fn new(seed: u64) -> Self {
-        Self { random: Random(seed), rounds: 0 }
+        Self { random: Random(seed), rounds: 0, again: false, short_lives: 0 }
     }
 
     /// The wait after a round in which every address failed.
     pub fn next_round(&mut self) -> Duration {
+        if std::mem::take(&mut self.again) {
+            let factor = 2_u32.pow(self.short_lives);
+            let longest = (AGAIN_DELAY.1 * factor).min(FIRST_DELAY * 2);
+            return self.random.between((AGAIN_DELAY.0 * factor).min(longest / 2), longest);
+        }
         let doublings = self.rounds.saturating_sub(STEADY_ROUNDS - 1).min(8);
         self.rounds = self.rounds.saturating_add(1);
         let window = (FIRST_DELAY * 2 * 2_u32.pow(doublings)).min(LONGEST_DELAY);
@@ -52,6 +68,15 @@ impl Backoff {
     /// for the same do not come back at the same moment.
     pub fn after_farewell(&mut self, after: Duration) -> Duration {
         self.random.between(after, after + after / 4).min(LONGEST_DELAY)
+    }
+
+    /// A link of our own sync that worked was lost after so long: the next round comes soon, and later each time that
+    /// links live shorter than [`SHORT_LIFE`].
+    pub fn worked(&mut self, lived: Duration) {
+        self.rounds = 0;
+        let short = if lived < SHORT_LIFE { self.short_lives.saturating_add(1).min(6) } else { 0 };
+        self.short_lives = short;
+        self.again = true;
     }
 
     /// Forgets the failures: the peer has proved to work.
@@ -84,6 +109,22 @@ impl Random {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_link_that_worked_is_dialed_again_at_once_and_then_as_ever() {
+        let mut backoff = Backoff::new(7);
+        backoff.worked(Duration::from_secs(60));
+        let first = backoff.next_round();
+        assert!(first >= AGAIN_DELAY.0 && first <= AGAIN_DELAY.1, "{first:?}");
+        assert!(backoff.next_round() >= FIRST_DELAY, "a peer that is gone is not hammered");
+        let again: Vec<Duration> = (0..9)
+            .map(|_| {
+                backoff.worked(Duration::from_millis(10));
+                backoff.next_round()
+            })
+            .collect();
+        assert!(again[8] > FIRST_DELAY / 2 && again.iter().all(|wait| *wait <= FIRST_DELAY * 2), "{again:?}");
+    }
 
     #[test]
     fn the_window_grows_after_three_rounds_and_stops_at_a_minute() {

@@ -246,6 +246,8 @@ pub struct DpLink {
     control_plane: usize,
     /// Addresses of this round that failed.
     failed_in_round: usize,
+    /// Since when another protocol works on this connection.
+    served_at: Option<Moment>,
     backoff: Backoff,
     hash: ConfigHash,
     /// Newest payload not yet handed out.
@@ -266,6 +268,7 @@ impl DpLink {
             state: State::Idle,
             control_plane: 0,
             failed_in_round: 0,
+            served_at: None,
             backoff: Backoff::new(settings.seed),
             hash: settings.hash.clone(),
             pending: None,
@@ -379,7 +382,10 @@ impl DpLink {
                 // What the connection before still brought is overtaken.
                 self.pending = None;
             }
-            (State::Diverted, Input::Served) => self.forget_failures(),
+            (State::Diverted, Input::Served) => {
+                self.failed_in_round = 0;
+                self.served_at = Some(now);
+            }
             (State::Dialing { .. } | State::Live { .. } | State::Diverted, Input::Lost(reason)) => {
                 self.give_up(now, reason);
             }
@@ -536,6 +542,9 @@ impl DpLink {
 
     fn give_up(&mut self, now: Moment, reason: Reason) {
         self.effects.push_back(Effect::HangUp(reason.clone()));
+        if let Some(at) = self.served_at.take() {
+            self.backoff.worked(now.saturating_sub(at));
+        }
         let failed = self.control_plane;
         self.control_plane = (failed + 1) % self.settings.control_planes.max(1);
         self.failed_in_round += 1;

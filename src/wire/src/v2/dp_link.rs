@@ -295,6 +295,8 @@ pub struct DpLink {
     control_plane: usize,
     /// Addresses of this round that failed.
     failed_in_round: usize,
+    /// Since when another protocol works on this connection.
+    served_at: Option<Moment>,
     /// Times in a row that v2 was refused.
     refusals: u32,
     /// Protocol v1 is in use.
@@ -330,6 +332,7 @@ impl DpLink {
             pull: Pull::Resting,
             control_plane: 0,
             failed_in_round: 0,
+            served_at: None,
             refusals: 0,
             fallen: false,
             backoff: Backoff::new(settings.seed),
@@ -372,10 +375,10 @@ impl DpLink {
     }
 
     /// The other protocol works: the control plane is a good one.
-    pub fn handle_served(&mut self) {
+    pub fn handle_served(&mut self, now: Moment) {
         if self.state == State::Diverted {
-            self.backoff.reset();
             self.failed_in_round = 0;
+            self.served_at = Some(now);
         }
     }
 
@@ -731,6 +734,9 @@ impl DpLink {
 
     fn give_up(&mut self, now: Moment, reason: Reason) {
         self.effects.push_back(Effect::HangUp(reason.clone()));
+        if let Some(at) = self.served_at.take() {
+            self.backoff.worked(now.saturating_sub(at));
+        }
         if matches!(reason, Reason::PeerRefused(_) | Reason::PeerNoHello) {
             self.refusals = self.refusals.saturating_add(1);
         }

@@ -416,7 +416,7 @@ proptest! {
                     link.handle_opened(now, Standing { version, cluster_id: Some("a".to_owned()) });
                 }
                 Act::Diverted => link.handle_diverted(),
-                Act::Served => link.handle_served(),
+                Act::Served => link.handle_served(now),
                 Act::Left(millis) => {
                     let reconnect_after = Duration::from_millis(millis);
                     link.handle_lost(now, Reason::PeerLeft { reconnect_after });
