@@ -104,7 +104,7 @@ impl Node {
                     }
                     Effect::Report(Report::Welcomed { .. }) => served(),
                     Effect::Report(Report::Applied(applied)) => self.seen.confirm(self.number, applied.version),
-                    Effect::Report(_) => {}
+                    Effect::Report(_) | Effect::LogLevel { .. } => {}
                     Effect::HangUp(Reason::PeerLeaves { reconnect_after }) => {
                         return dp_link::Reason::PeerLeft { reconnect_after };
                     }

@@ -36,7 +36,7 @@ pub(crate) struct Calls {
 /// Why a data plane gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallError {
-    #[error("the data plane is not connected by protocol v2 (cluster_rpc)")]
+    #[error("the data plane is not connected in a way that it can be asked (gwctl's own sync, or cluster_rpc)")]
     NotConnected,
     #[error("too many calls of this data plane are under way")]
     Busy,
@@ -92,6 +92,41 @@ impl Drop for Reachable<'_> {
             if connections.is_empty() {
                 state.nodes.remove(&self.node);
             }
+        }
+    }
+}
+
+/// The questions of one session: those to come, and those the node has not answered yet.
+#[derive(Default)]
+pub(crate) struct Questions<'a> {
+    coming: Option<(Reachable<'a>, mpsc::Receiver<Call>)>,
+    waiting: BTreeMap<u64, oneshot::Sender<Result<Value, RpcError>>>,
+    last_key: u64,
+}
+
+impl<'a> Questions<'a> {
+    /// From now on this session's node can be asked.
+    pub(crate) fn open(&mut self, calls: &'a Calls, node: &str) {
+        self.coming = Some(calls.reach(node));
+    }
+
+    /// The next question and its key; waits for ever while the node cannot be asked. Cancel safe.
+    pub(crate) async fn next(&mut self) -> (u64, Asked) {
+        let call = match &mut self.coming {
+            Some((_, calls)) => calls.recv().await,
+            None => None,
+        };
+        let Some(call) = call else { return std::future::pending().await };
+        self.last_key += 1;
+        self.waiting.insert(self.last_key, call.answer);
+        (self.last_key, call.asked)
+    }
+
+    /// Hands the answer on.
+    pub(crate) fn answered(&mut self, key: u64, outcome: Result<Value, RpcError>) {
+        if let Some(answer) = self.waiting.remove(&key) {
+            // Whoever asked may have gone.
+            let _ = answer.send(outcome);
         }
     }
 }

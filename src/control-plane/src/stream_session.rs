@@ -1,6 +1,7 @@
 //! Drives our own sync with one data plane: moves frames, arms one timer, runs effects. It decides nothing about the
 //! protocol.
 
+use crate::calls::Questions;
 use crate::connection::{Connection, Event, sleep_until};
 use crate::fleet::{Identity, Protocol};
 use crate::listener::Presence;
@@ -39,6 +40,7 @@ struct Session<'a> {
     hello: Arc<Hello>,
     verdict: Option<Withheld>,
     presence: Option<Presence<'a>>,
+    questions: Questions<'a>,
 }
 
 /// Serves one upgraded connection to its end. Dropping the future ends the connection.
@@ -57,8 +59,9 @@ pub(crate) async fn serve<S>(
     let mut versions = publisher.versions();
     versions.mark_unchanged();
     let start = Instant::now();
-    let (hello, verdict, presence) = Default::default();
-    let mut session = Session { shared, publisher, peer, link, start, writes, made, hello, verdict, presence };
+    let (hello, verdict, presence, questions) = Default::default();
+    let mut session =
+        Session { shared, publisher, peer, link, start, writes, made, hello, verdict, presence, questions };
     let mut stopping = false;
     let reason = loop {
         if let Some(reason) = session.run_effects().await {
@@ -72,6 +75,7 @@ pub(crate) async fn serve<S>(
                 let newest = *versions.borrow_and_update();
                 session.take_version(newest);
             }
+            (key, asked) = session.questions.next() => session.command(Command::Ask { key, asked }),
             () = sleep_until(timeout) => session.link.handle_timeout(session.now()),
             () = shutdown.reached(Phase::Drain), if !stopping => {
                 stopping = true;
@@ -169,6 +173,7 @@ impl Session<'_> {
                     fleet.refused_rows(&self.hello.node_id, &refused);
                 }
                 Effect::Report(report) => self.report(&report),
+                Effect::Asked { key, outcome } => self.questions.answered(key, outcome),
                 Effect::Left => fleet.says_goodbye(&self.hello.node_id),
                 Effect::HangUp(reason) => {
                     let _ = self.writes.try_send(Frame::Close);
@@ -208,6 +213,7 @@ impl Session<'_> {
             reason: "both ends have cluster_gwctl_sync on",
         };
         self.presence = Some(Presence::enter(self.shared, &identity));
+        self.questions.open(self.shared.fleet.calls(), &hello.node_id);
         let plugins = hello.plugins.iter().map(|plugin| plugin.name.clone()).collect();
         self.shared.fleet.introduced(&hello.node_id, &hello.labels, plugins);
         self.hello = hello;

@@ -2,7 +2,7 @@
 //! about the protocol.
 
 use crate::answers::Answers;
-use crate::calls::{Call, Reachable};
+use crate::calls::Questions;
 use crate::connection::{Connection, Event, sleep_until};
 use crate::fleet::{Identity, Protocol};
 use crate::listener::Presence;
@@ -12,11 +12,10 @@ use gwctl_wire::Frame;
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v2::cp_link::{Command, Effect, Reason, Report, Settings};
 use gwctl_wire::v2::{CpLink, Dialect, Hello, RpcError};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// What the connection says of a data plane; the rest is in its hello.
@@ -40,11 +39,7 @@ struct Session<'a> {
     made: mpsc::Sender<Made>,
     hello: Arc<Hello>,
     presence: Option<Presence<'a>>,
-    /// Where questions to the node come from, once it said hello.
-    calls: Option<(Reachable<'a>, mpsc::Receiver<Call>)>,
-    /// Where their answers go, by key.
-    waiting: BTreeMap<u64, oneshot::Sender<Result<serde_json::Value, RpcError>>>,
-    last_key: u64,
+    questions: Questions<'a>,
 }
 
 /// Serves one upgraded connection to its end, or until the node stops.
@@ -75,9 +70,7 @@ pub(crate) async fn serve<S>(
         made,
         hello: Arc::default(),
         presence: None,
-        calls: None,
-        waiting: BTreeMap::new(),
-        last_key: 0,
+        questions: Questions::default(),
     };
     let reason = loop {
         if let Some(reason) = session.run_effects().await {
@@ -92,7 +85,7 @@ pub(crate) async fn serve<S>(
                 shared.fleet.committed(newest);
                 session.command(Command::NewVersion(newest));
             }
-            call = next_call(&mut session.calls) => session.ask(call),
+            (key, asked) = session.questions.next() => session.command(Command::Ask { key, asked }),
             () = sleep_until(timeout) => session.link.handle_timeout(session.now()),
             () = shutdown.reached(Phase::Stop) => session.command(Command::Stop),
         }
@@ -131,12 +124,7 @@ impl Session<'_> {
                 }
                 Effect::Pull { id, version, dialect } => self.pull(id, version, dialect),
                 Effect::Record(held) => self.shared.fleet.pulled(&self.hello.node_id, &held),
-                Effect::Asked { key, outcome } => {
-                    if let Some(answer) = self.waiting.remove(&key) {
-                        // Whoever asked may have gone.
-                        let _ = answer.send(outcome);
-                    }
-                }
+                Effect::Asked { key, outcome } => self.questions.answered(key, outcome),
                 Effect::Refused(refusal) => {
                     let (node, fault) = (&self.hello.node_id, &refusal.fault);
                     tracing::warn!(
@@ -176,14 +164,8 @@ impl Session<'_> {
         };
         self.presence = Some(Presence::enter(self.shared, &identity));
         self.shared.fleet.said_hello(&hello);
-        self.calls = Some(self.shared.fleet.calls().reach(&hello.node_id));
+        self.questions.open(self.shared.fleet.calls(), &hello.node_id);
         self.hello = hello;
-    }
-
-    fn ask(&mut self, call: Call) {
-        self.last_key += 1;
-        self.waiting.insert(self.last_key, call.answer);
-        self.command(Command::Ask { key: self.last_key, asked: call.asked });
     }
 
     /// Makes an answer on a thread where it may block, unless it is at hand. The link bounds how many are under way.
@@ -208,16 +190,5 @@ impl Session<'_> {
             ),
             Report::NotifyUnanswered => tracing::warn!(node, "data plane did not answer the news of a version"),
         }
-    }
-}
-
-/// The next question to the node; waits for ever while it cannot be asked.
-async fn next_call(calls: &mut Option<(Reachable<'_>, mpsc::Receiver<Call>)>) -> Call {
-    match calls {
-        Some((_, calls)) => match calls.recv().await {
-            Some(call) => call,
-            None => std::future::pending().await,
-        },
-        None => std::future::pending().await,
     }
 }

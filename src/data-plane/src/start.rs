@@ -125,6 +125,7 @@ impl DataPlane {
             connected: connected.clone(),
             shutdown: shutdown.clone(),
             damaged: check_cache(self.configured.clone()),
+            log_levels: options.log_levels.clone(),
         };
         let link = LinkOptions { control_planes, settings, apply, connected, stream };
 

@@ -3,6 +3,7 @@
 
 use crate::apply::Configured;
 use crate::connection::{Connection, Event, Numbered, sleep_until};
+use crate::sync::{LogLevels, answered};
 use gwctl_lifecycle::{Phase, Shutdown, Task};
 use gwctl_link::Dialed;
 use gwctl_wire::stream::dp::{Command, Effect, Outcome, Reason, Report, Work};
@@ -24,6 +25,7 @@ pub(crate) struct StreamOptions {
     pub(crate) shutdown: Shutdown,
     /// The cache turned out to be damaged.
     pub(crate) damaged: watch::Receiver<bool>,
+    pub(crate) log_levels: Arc<dyn LogLevels>,
 }
 
 /// How such a connection ended.
@@ -114,6 +116,10 @@ impl Driver {
                     }
                 }
                 Effect::Work(work) => self.work(work),
+                Effect::LogLevel { id, asked } => {
+                    let outcome = answered(&*self.options.log_levels, asked);
+                    self.link.handle_command(Command::Answer { id, outcome });
+                }
                 Effect::Report(report) => self.report(report),
                 Effect::HangUp(reason) => return Some(reason),
             }

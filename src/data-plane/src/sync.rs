@@ -18,6 +18,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// What a control plane gets that asks about the log.
+pub(crate) fn answered(log_levels: &dyn LogLevels, asked: Asked) -> Result<Value, RpcError> {
+    match asked {
+        Asked::Get => Ok(log_levels.levels().value()),
+        Asked::Set { level, seconds } => {
+            tracing::warn!(level, seconds, "the control plane sets the log level");
+            log_levels.set(&level, seconds).map(|()| true.into()).map_err(RpcError::failed)
+        }
+    }
+}
+
 /// What the link is made of.
 pub(crate) struct SyncOptions {
     /// One entry for each control plane, tried in order.
@@ -179,14 +190,7 @@ impl Driver {
     }
 
     fn log_level(&mut self, id: Value, asked: Asked) {
-        let log_levels = &self.options.log_levels;
-        let outcome = match asked {
-            Asked::Get => Ok(log_levels.levels().value()),
-            Asked::Set { level, seconds } => {
-                tracing::warn!(level, seconds, "the control plane sets the log level");
-                log_levels.set(&level, seconds).map(|()| true.into()).map_err(RpcError::failed)
-            }
-        };
+        let outcome = answered(&*self.options.log_levels, asked);
         self.command(Command::Answer { id, outcome });
     }
 

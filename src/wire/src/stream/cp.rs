@@ -9,6 +9,8 @@
 //! | serving | refusal | serving | go on from what the node serves, with a later version than the one refused |
 //! | serving | copy wanted | serving | copy, at most one each 5 s |
 //! | serving | verdict that withholds | serving | tell once; send nothing more |
+//! | serving | question from above | serving | ask |
+//! | serving | answer, or none for 5 s | serving | asked |
 //! | any but closed | any frame | same | silence 4 heartbeats |
 //! | any but closed | goodbye | closed | left, hang up |
 //! | any but closed | undecodable frame, close frame, lost, timer silence | closed | hang up |
@@ -19,8 +21,11 @@
 
 use super::message::{Applied, FromCp, FromDp, Hello, MessageError, Refused};
 use super::{CHANGES_WINDOW, COPY_PAUSE, HELLO_LIMIT, Heard, LOST_BEATS, PIECES_WINDOW};
+use crate::v2::log_level::Asked;
+use crate::v2::{CALL_LIMIT, RpcError};
 use crate::{Frame, Moment};
-use std::collections::VecDeque;
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +34,8 @@ mod tests;
 
 /// Copies in a row that the log overtook, after which the link is given up.
 const COPIES_OVERTAKEN: u32 = 5;
+
+pub use crate::v2::cp_link::ASKED_LIMIT;
 
 /// Where in a copy its maker is. The copy is fuzzy: rows are read one piece after another while they change, and what
 /// changed since the beginning is sent behind them.
@@ -76,6 +83,13 @@ pub enum Effect {
     Refused(Refused),
     /// Worth a log line.
     Report(Report),
+    /// A question of [`Command::Ask`] has been dealt with.
+    Asked {
+        /// Its key.
+        key: u64,
+        /// The answer, or why there is none.
+        outcome: Result<Value, RpcError>,
+    },
     /// The node stops on purpose.
     Left,
     /// Send an empty close frame if the connection is open, then drop it. Nothing follows.
@@ -233,6 +247,13 @@ pub enum Command {
     Begun(Result<u64, String>),
     /// The answer to [`Effect::Copy`].
     Copied(Copied),
+    /// Ask the node; [`Effect::Asked`] with the same key follows.
+    Ask {
+        /// Tells this question from others.
+        key: u64,
+        /// What is asked.
+        asked: Asked,
+    },
     /// End the link; the node should come back after so long.
     Stop {
         /// Zero: at once, with its own delays.
@@ -273,6 +294,8 @@ enum Timer {
     Hello,
     Silence,
     GoOn,
+    /// The question with this key is not answered.
+    Asked(u64),
 }
 
 /// Something that holds between any two inputs: its name, and whether it does.
@@ -286,6 +309,9 @@ pub const INVARIANTS: &[Invariant] = &[
         link.state == State::Serving || link.making == Making::Nothing
     }),
     ("a node that can be sent something is", |link| !link.is_stuck()),
+    ("questions wait for a node that is served, and not too many", |link| {
+        link.asking.is_empty() || link.state == State::Serving && link.asking.len() <= ASKED_LIMIT
+    }),
 ];
 
 /// The control plane's end of a link; see the module for its table.
@@ -314,6 +340,8 @@ pub struct CpStream {
     /// Nothing is sent before.
     wait_until: Option<Moment>,
     withheld: Option<Withheld>,
+    /// Until when the answers of questions are waited for, by key.
+    asking: BTreeMap<u64, Moment>,
     effects: VecDeque<Effect>,
 }
 
@@ -336,6 +364,7 @@ impl CpStream {
             refused: None,
             wait_until: None,
             withheld: None,
+            asking: BTreeMap::new(),
             effects: VecDeque::new(),
         }
     }
@@ -372,15 +401,24 @@ impl CpStream {
             Timer::Hello => self.hang_up(Reason::PeerSlow),
             Timer::Silence => self.hang_up(Reason::PeerSilent(self.heard.heartbeat * LOST_BEATS)),
             Timer::GoOn => self.go_on(now),
+            Timer::Asked(key) => {
+                let why = format!("no answer from the data plane within {} s", CALL_LIMIT.as_secs());
+                self.answered(key, Err(RpcError::failed(why)));
+            }
         }
     }
 
     /// The control plane wants something.
     pub fn handle_command(&mut self, now: Moment, command: Command) {
         if self.is_closed() {
+            if let Command::Ask { key, .. } = command {
+                let outcome = Err(RpcError::failed("the data plane is not connected"));
+                self.effects.push_back(Effect::Asked { key, outcome });
+            }
             return;
         }
         match command {
+            Command::Ask { key, asked } => self.ask(now, key, &asked),
             Command::Admit { store_id, newest, start, withheld } => self.admit(now, store_id, newest, start, withheld),
             Command::Verdict(verdict) => self.judge(now, verdict),
             Command::Newest(version) => {
@@ -425,7 +463,8 @@ impl CpStream {
             State::Judging => Some(silence),
             State::Serving => {
                 let go_on = self.resumes_at().map(|at| (at, Timer::GoOn));
-                Some(go_on.map_or(silence, |go_on| go_on.min(silence)))
+                let asked = self.asking.iter().map(|(key, at)| (*at, Timer::Asked(*key)));
+                asked.chain(go_on).chain([silence]).min()
             }
             State::Closed => None,
         }
@@ -494,13 +533,41 @@ impl CpStream {
                 self.untaken = self.untaken.saturating_sub(usize::try_from(pieces).unwrap_or(usize::MAX));
                 self.copy_on();
             }
+            (State::Serving, FromDp::Answer(answer)) => {
+                let outcome = answer.fault.map_or(Ok(answer.result), |fault| Err(RpcError::failed(fault)));
+                self.answered(answer.id, outcome);
+            }
             // Said before it was asked, or of a later generation.
             (State::Serving | State::Judging, FromDp::Hello(_) | FromDp::Unknown(_))
             | (
                 State::Judging,
-                FromDp::Report(_) | FromDp::Refused(_) | FromDp::WantSnapshot { .. } | FromDp::Taken { .. },
+                FromDp::Answer(_)
+                | FromDp::Report(_)
+                | FromDp::Refused(_)
+                | FromDp::WantSnapshot { .. }
+                | FromDp::Taken { .. },
             )
             | (State::Closed, _) => {}
+        }
+    }
+
+    fn ask(&mut self, now: Moment, key: u64, asked: &Asked) {
+        let refused = match () {
+            () if self.state != State::Serving => Some("the data plane is not connected"),
+            () if self.asking.len() == ASKED_LIMIT => Some("too many calls of this data plane are under way"),
+            () => None,
+        };
+        if let Some(why) = refused {
+            return self.effects.push_back(Effect::Asked { key, outcome: Err(RpcError::failed(why)) });
+        }
+        self.asking.insert(key, now + CALL_LIMIT);
+        self.say(&FromCp::Ask { id: key, method: asked.method().to_owned(), params: asked.params() });
+    }
+
+    /// Ends a question; answers that nobody waits for are dropped.
+    fn answered(&mut self, key: u64, outcome: Result<Value, RpcError>) {
+        if self.asking.remove(&key).is_some() {
+            self.effects.push_back(Effect::Asked { key, outcome });
         }
     }
 
@@ -688,6 +755,10 @@ impl CpStream {
         if !self.is_closed() {
             self.state = State::Closed;
             self.making = Making::Nothing;
+            for (key, _) in std::mem::take(&mut self.asking) {
+                let outcome = Err(RpcError::failed("the connection to the data plane ended"));
+                self.effects.push_back(Effect::Asked { key, outcome });
+            }
             self.effects.push_back(Effect::HangUp(reason));
         }
     }

@@ -12,15 +12,19 @@
 //! | live | diverged | live | ask for a copy |
 //! | live | piece taken | live | tell |
 //! | live | withheld | live | report |
+//! | live | question | live | answer it, or have it answered |
 //! | live | timer heartbeat | live | ping |
 //! | greeting, live | goodbye | closed | hang up; redial after the delay asked for |
 //! | greeting, live | undecodable frame, flood, close frame, lost, timer silence | closed | hang up |
 //! | greeting, live | stop | closed | goodbye, hang up; nothing after |
 
-use super::message::{Applied, Changes, FromCp, FromDp, Held, Hello, MessageError, Refused, Row};
+use super::message::{Answer, Applied, Changes, FromCp, FromDp, Held, Hello, MessageError, Refused, Row};
 use super::{CHANGES_WINDOW, HEARTBEAT, HEARTBEAT_BOUNDS, HELLO_LIMIT, Heard, LONGEST_FAREWELL, PIECES_WINDOW};
+use crate::v2::RpcError;
+use crate::v2::log_level::Asked;
 use crate::{Frame, Moment};
 use bytes::Bytes;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -96,6 +100,13 @@ pub enum Effect {
     Work(Work),
     /// Worth a log line or a place in the node's status.
     Report(Report),
+    /// Read or set the log level, then answer with [`Command::Answer`].
+    LogLevel {
+        /// Id of the question.
+        id: u64,
+        /// What is asked.
+        asked: Asked,
+    },
     /// Send an empty close frame if the connection is open, then drop it. Nothing follows.
     HangUp(Reason),
 }
@@ -177,6 +188,13 @@ pub enum Command {
     Distrust {
         /// Why, in words.
         why: String,
+    },
+    /// The answer of [`Effect::LogLevel`].
+    Answer {
+        /// Id of the question.
+        id: u64,
+        /// The result, or why there is none.
+        outcome: Result<Value, RpcError>,
     },
     /// End the connection.
     Stop,
@@ -313,6 +331,7 @@ impl DpStream {
                 self.held = None;
                 self.want_snapshot(why);
             }
+            Command::Answer { id, outcome } => self.answer(id, outcome),
             Command::Stop => {
                 if !self.is_closed() {
                     self.say(&FromDp::Goodbye);
@@ -386,8 +405,24 @@ impl DpStream {
                 });
                 self.line_up(now, message);
             }
+            FromCp::Ask { id, method, params } => match Asked::read(&method, &Value::Array(params)) {
+                Some(Ok(asked)) => self.effects.push_back(Effect::LogLevel { id, asked }),
+                Some(Err(error)) => self.answer(id, Err(error)),
+                None => self.answer(id, Err(RpcError::method_not_found())),
+            },
             FromCp::Welcome { .. } | FromCp::Unknown(_) | FromCp::Goodbye { .. } => {}
         }
+    }
+
+    fn answer(&mut self, id: u64, outcome: Result<Value, RpcError>) {
+        if !matches!(self.state, State::Live { .. }) {
+            return;
+        }
+        let (result, fault) = match outcome {
+            Ok(result) => (result, None),
+            Err(error) => (Value::Null, Some(error.message)),
+        };
+        self.say(&FromDp::Answer(Answer { id, result, fault }));
     }
 
     fn line_up(&mut self, now: Moment, message: FromCp) {

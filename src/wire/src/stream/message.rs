@@ -124,8 +124,22 @@ pub enum FromDp {
     },
     /// The node stops on purpose.
     Goodbye,
+    /// The answer to a question.
+    Answer(Answer),
     /// A kind of a later generation, to be ignored.
     Unknown(u8),
+}
+
+/// What comes of a question.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    /// Id of the question.
+    pub id: u64,
+    /// The result, when there is no fault.
+    pub result: Value,
+    /// Why there is none, in words.
+    pub fault: Option<String>,
 }
 
 /// Changes that lead from one version to a later one.
@@ -195,6 +209,15 @@ pub enum FromCp {
     Goodbye {
         /// How long to wait before dialing it again.
         reconnect_after_ms: u64,
+    },
+    /// A question, by the methods of protocol v2.
+    Ask {
+        /// To be repeated in the answer.
+        id: u64,
+        /// What is asked.
+        method: String,
+        /// With what, by position.
+        params: Vec<Value>,
     },
     /// A kind of a later generation, to be ignored.
     Unknown(u8),
@@ -287,6 +310,14 @@ struct Goodbye {
     reconnect_after_ms: u64,
 }
 
+#[derive(Serialize, Deserialize)]
+struct Ask {
+    id: u64,
+    method: String,
+    #[serde(default)]
+    params: Vec<Value>,
+}
+
 impl FromDp {
     /// The message as a frame.
     pub fn encode(&self) -> Frame {
@@ -297,6 +328,7 @@ impl FromDp {
             Self::WantSnapshot { why } => pack(4, &Why { why: why.clone() }),
             Self::Taken { pieces } => pack(5, &Taken { pieces: *pieces }),
             Self::Goodbye => pack(6, &Empty {}),
+            Self::Answer(answer) => pack(7, answer),
             Self::Unknown(kind) => pack(kind & !COMPRESSED, &Empty {}),
         }
     }
@@ -311,6 +343,7 @@ impl FromDp {
             4 => Self::WantSnapshot { why: read::<Why>(kind, &json)?.why },
             5 => Self::Taken { pieces: read::<Taken>(kind, &json)?.pieces },
             6 => Self::Goodbye,
+            7 => Self::Answer(read(kind, &json)?),
             kind => Self::Unknown(kind),
         })
     }
@@ -337,6 +370,9 @@ impl FromCp {
             Self::Withheld { status, words } => pack(21, &Withheld { status: status.clone(), words: words.clone() }),
             Self::Goodbye { reconnect_after_ms } => pack(22, &Goodbye { reconnect_after_ms: *reconnect_after_ms }),
             Self::Same { version, digest } => pack(23, &At { version: *version, digest: digest.clone() }),
+            Self::Ask { id, method, params } => {
+                pack(24, &Ask { id: *id, method: method.clone(), params: params.clone() })
+            }
             Self::Unknown(kind) => pack(kind & !COMPRESSED, &Empty {}),
         }
     }
@@ -367,6 +403,10 @@ impl FromCp {
             23 => {
                 let At { version, digest } = read(kind, &json)?;
                 Self::Same { version, digest }
+            }
+            24 => {
+                let Ask { id, method, params } = read(kind, &json)?;
+                Self::Ask { id, method, params }
             }
             kind => Self::Unknown(kind),
         })

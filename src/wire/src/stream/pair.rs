@@ -473,7 +473,7 @@ impl Pair {
                 assert!(self.working.is_none(), "two works at once, seed {}", self.seed);
                 self.working = Some((self.now + self.work_time, work));
             }
-            dp::Effect::Report(_) => {}
+            dp::Effect::Report(_) | dp::Effect::LogLevel { .. } => {}
             dp::Effect::HangUp(reason) => {
                 assert_ne!(reason, dp::Reason::PeerFlood, "seed {}", self.seed);
                 self.dp = None;
@@ -508,7 +508,7 @@ impl Pair {
                 self.asked.clear();
                 self.cp = None;
             }
-            cp::Effect::Alive | cp::Effect::Report(_) | cp::Effect::Left => {}
+            cp::Effect::Alive | cp::Effect::Report(_) | cp::Effect::Left | cp::Effect::Asked { .. } => {}
         }
     }
 

@@ -109,3 +109,31 @@ fn a_log_that_always_overtakes_ends_the_link() {
     assert!(link.is_closed());
     assert!(std::iter::from_fn(|| link.poll_effect()).any(|effect| effect == Effect::HangUp(Reason::Overtaken)));
 }
+
+#[test]
+fn a_question_is_answered_in_time_or_ends_with_a_fault() {
+    let mut link = serving(1);
+    for key in [5, 6, 7] {
+        link.handle_command(Duration::ZERO, Command::Ask { key, asked: Asked::Get });
+    }
+    assert_eq!(drain(&mut link).len(), 3);
+    let answer = |id, fault: Option<&str>| {
+        let fault = fault.map(str::to_owned);
+        FromDp::Answer(crate::stream::message::Answer { id, result: Value::from(8), fault })
+    };
+    let ended = |effects: Vec<Effect>| match effects.into_iter().next() {
+        Some(Effect::Asked { key, outcome }) => (key, outcome.map_err(|error| error.message)),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ended(say(&mut link, Duration::ZERO, &answer(6, None))), (6, Ok(Value::from(8))));
+    assert_eq!(ended(say(&mut link, Duration::ZERO, &answer(5, Some("no")))), (5, Err("no".to_owned())));
+    assert!(!matches!(say(&mut link, Duration::ZERO, &answer(5, None))[0], Effect::Asked { .. }), "once");
+    link.handle_timeout(CALL_LIMIT);
+    assert!(ended(drain(&mut link)).1.is_err_and(|why| why.contains("within 5 s")));
+    link.handle_command(Duration::ZERO, Command::Ask { key: 9, asked: Asked::Get });
+    drain(&mut link);
+    link.handle_lost("cut".to_owned());
+    assert_eq!(ended(drain(&mut link)).0, 9);
+    link.handle_command(Duration::ZERO, Command::Ask { key: 10, asked: Asked::Get });
+    assert_eq!(ended(drain(&mut link)).0, 10);
+}

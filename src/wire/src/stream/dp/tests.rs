@@ -103,3 +103,16 @@ fn a_stopping_node_says_goodbye() {
     let effects = drain(&mut link);
     assert_eq!(effects, [Effect::Send(FromDp::Goodbye.encode()), Effect::HangUp(Reason::Stopped)]);
 }
+
+#[test]
+fn a_question_about_the_log_level_is_handed_on_and_any_other_answered_at_once() {
+    let mut link = greeted(None);
+    let ask = |method: &str, params: Vec<Value>| FromCp::Ask { id: 3, method: method.to_owned(), params };
+    let get = crate::v2::log_level::GET;
+    assert_eq!(say(&mut link, &ask(get, Vec::new())), [Effect::LogLevel { id: 3, asked: Asked::Get }]);
+    link.handle_command(Command::Answer { id: 3, outcome: Ok(Value::from(8)) });
+    let answer = Answer { id: 3, result: Value::from(8), fault: None };
+    assert_eq!(drain(&mut link), [Effect::Send(FromDp::Answer(answer).encode())]);
+    let unknown = Answer { id: 3, result: Value::Null, fault: Some("Method not found".to_owned()) };
+    assert_eq!(say(&mut link, &ask("x.y", Vec::new())), [Effect::Send(FromDp::Answer(unknown).encode())]);
+}
