@@ -1,7 +1,7 @@
 //! The columns of the fleet: title, text of a cell, order.
 
 use crate::format::{age, duration, plain, short_hash};
-use crate::state::{State, certificate_days, note, same_hash, silence, versions_behind};
+use crate::state::{State, certificate_days, note, same_hash, silence, slowest, versions_behind};
 use crate::theme::Theme;
 use gwctl_entities::fleet::{Fleet, FleetMember};
 use std::cmp::Ordering;
@@ -19,12 +19,14 @@ pub(crate) enum Column {
     Certificate,
     Address,
     Labels,
+    Mode,
     Note,
+    Slowest,
 }
 
 impl Column {
     /// In the order of the screen; the first two stay when the others are scrolled.
-    pub(crate) const ALL: [Column; 11] = [
+    pub(crate) const ALL: [Column; 13] = [
         Column::State,
         Column::Name,
         Column::Version,
@@ -35,7 +37,9 @@ impl Column {
         Column::Certificate,
         Column::Address,
         Column::Labels,
+        Column::Mode,
         Column::Note,
+        Column::Slowest,
     ];
     pub(crate) const FIXED: usize = 2;
 
@@ -48,7 +52,9 @@ impl Column {
             Column::Config => "CONFIG",
             Column::Behind => "BEHIND",
             Column::Lag => "LAG",
+            Column::Slowest => "P99",
             Column::Certificate => "CERT",
+            Column::Mode => "MODE",
             Column::Address => "ADDRESS",
             Column::Labels => "LABELS",
             Column::Note => "NOTE",
@@ -85,6 +91,8 @@ impl Column {
                 Some(lag) => duration(lag),
                 None => unknown(),
             },
+            Column::Slowest => slowest(member).map_or_else(unknown, duration),
+            Column::Mode => member.protocol.as_deref().map_or_else(unknown, plain),
             Column::Certificate => certificate_days(member, fleet).map_or_else(unknown, |days| format!("{days}d")),
             Column::Address => plain(&member.address),
             Column::Labels => {
@@ -107,6 +115,8 @@ impl Column {
             Column::Config => same_hash(left, fleet).cmp(&same_hash(right, fleet)),
             Column::Behind => worst(&|member| versions_behind(member, fleet)),
             Column::Lag => worst(&|member| member.lag_millis),
+            Column::Slowest => worst(&slowest),
+            Column::Mode => left.protocol.cmp(&right.protocol),
             Column::Certificate => {
                 let days = |member| certificate_days(member, fleet).unwrap_or(i64::MAX);
                 days(left).cmp(&days(right))

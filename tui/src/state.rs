@@ -15,6 +15,8 @@ pub const BEHIND_MILLIS: u64 = 45_000;
 pub enum State {
     /// No connection, or silent for more than [`LATE_MILLIS`].
     Offline,
+    /// It said goodbye: somebody stopped it on purpose.
+    Left,
     /// Connected, but the control plane sends it no configuration, or it refused the last one.
     Refused,
     /// Connected, but silent for more than [`ONLINE_MILLIS`] or behind for more than [`BEHIND_MILLIS`].
@@ -25,16 +27,22 @@ pub enum State {
 
 impl State {
     /// Every state, the best first.
-    pub const ALL: [State; 4] = [State::Online, State::Late, State::Refused, State::Offline];
+    pub const ALL: [State; 5] = [State::Online, State::Late, State::Refused, State::Left, State::Offline];
 
-    /// Judges a member by the control plane's own clock.
+    /// Judges a member by the control plane's own clock, and by what it says of nodes with a lease.
     pub fn of(member: &FleetMember, fleet: &Fleet) -> State {
         let silent = silence(member, fleet);
-        if !member.connected || silent > LATE_MILLIS {
+        let told = member.state.as_deref();
+        if !member.connected && told == Some("left") {
+            State::Left
+        } else if !member.connected || silent > LATE_MILLIS {
             State::Offline
         } else if member.last_error.is_some() || !compatible(member) {
             State::Refused
-        } else if silent > ONLINE_MILLIS || member.lag_millis.is_some_and(|lag| lag > BEHIND_MILLIS) {
+        } else if told == Some("late")
+            || silent > ONLINE_MILLIS
+            || member.lag_millis.is_some_and(|lag| lag > BEHIND_MILLIS)
+        {
             State::Late
         } else {
             State::Online
@@ -47,6 +55,7 @@ impl State {
             State::Online => "online",
             State::Late => "late",
             State::Refused => "refused",
+            State::Left => "left",
             State::Offline => "offline",
         }
     }
@@ -57,10 +66,12 @@ impl State {
             (State::Online, false) => "●",
             (State::Late, false) => "▲",
             (State::Refused, false) => "✕",
+            (State::Left, false) => "◌",
             (State::Offline, false) => "○",
             (State::Online, true) => "+",
             (State::Late, true) => "!",
             (State::Refused, true) => "x",
+            (State::Left, true) => "-",
             (State::Offline, true) => "o",
         }
     }
@@ -94,6 +105,11 @@ pub fn same_hash(member: &FleetMember, fleet: &Fleet) -> Option<bool> {
 pub fn versions_behind(member: &FleetMember, fleet: &Fleet) -> Option<u64> {
     let target = member.target_version.unwrap_or(fleet.version);
     member.applied_version.map(|applied| target.saturating_sub(applied))
+}
+
+/// Milliseconds that all but one in a hundred of its recent changes took at most; None when none was measured.
+pub fn slowest(member: &FleetMember) -> Option<u64> {
+    member.lags.map(|lags| lags.p99_millis)
 }
 
 /// Whole days until its certificate ends, negative once it has; None when the control plane does not know.
@@ -157,6 +173,15 @@ mod tests {
     #[test]
     fn a_node_without_connection_is_offline_whatever_its_status_says() {
         assert_eq!(judged(FleetMember { connected: false, ..seen(1) }), State::Offline);
+    }
+
+    #[test]
+    fn a_node_that_said_goodbye_has_left_and_one_that_came_back_has_not() {
+        let told = |state: &str, connected| FleetMember { state: Some(state.into()), connected, ..seen(1) };
+        assert_eq!(judged(told("left", false)), State::Left);
+        assert_eq!(judged(told("online", true)), State::Online);
+        assert_eq!(judged(told("late", true)), State::Late, "the control plane knows the lease");
+        assert_eq!(judged(told("offline", false)), State::Offline);
     }
 
     #[test]

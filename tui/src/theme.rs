@@ -20,6 +20,7 @@ impl Theme {
             State::Online => self.tint(Color::Green),
             State::Late => self.tint(Color::Yellow),
             State::Refused => self.tint(Color::Red).add_modifier(Modifier::BOLD),
+            State::Left => self.tint(Color::DarkGray),
             State::Offline => self.tint(Color::Red),
         }
     }

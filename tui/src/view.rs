@@ -82,7 +82,9 @@ fn title(model: &Model, rows: &mut Rows<'_>) {
 /// `● 3 online` and so on; in a narrow terminal the worst first, as the end may be cut.
 fn counts(model: &Model) -> Vec<String> {
     let Some(fleet) = &model.fleet else { return vec!["no data yet".to_owned()] };
-    let shown = State::ALL.into_iter().filter(|&state| model.count(state) > 0 || state != State::Refused);
+    let shown = State::ALL
+        .into_iter()
+        .filter(|&state| model.count(state) > 0 || !matches!(state, State::Refused | State::Left));
     let mut texts: Vec<String> = shown
         .map(|state| format!("{} {} {}", state.sign(model.theme.ascii), model.count(state), state.word()))
         .collect();

@@ -119,6 +119,22 @@ fn facts(member: &FleetMember, fleet: &Fleet, row: &Record, state: &str) -> Vec<
     });
     let capabilities: Vec<&str> =
         row.get("rpc_capabilities").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let lags = member.lags.map(|lags| {
+        let (p50, p99, max) = (duration(lags.p50_millis), duration(lags.p99_millis), duration(lags.max_millis));
+        format!("median {p50}, p99 {p99}, longest {max} of {} changes in five minutes", lags.reports)
+    });
+    let lags = lags.unwrap_or_default();
+    let applied = match (member.stored_micros, member.active_micros) {
+        (Some(stored), Some(active)) => {
+            format!("{:.1} ms until stored, {:.1} ms until served", stored as f64 / 1000.0, active as f64 / 1000.0)
+        }
+        _ => millis(member.apply_millis),
+    };
+    let refused = member.refusal.as_ref().map(|refusal| {
+        let row = [refusal.entity.as_deref(), refusal.id.as_deref()].map(Option::unwrap_or_default).join(" ");
+        format!("{} in version {}: {}", row.trim(), refusal.version, refusal.fault)
+    });
+    let refused = refused.unwrap_or_default();
     let forgotten = row.get("ttl").and_then(Value::as_u64).map(|ttl| duration(ttl.saturating_mul(1000)));
     vec![
         ("name", member.name.clone()),
@@ -130,6 +146,7 @@ fn facts(member: &FleetMember, fleet: &Fleet, row: &Record, state: &str) -> Vec<
         ("labels", labels.join(", ")),
         ("software", member.version.clone()),
         ("protocol", text(&member.protocol)),
+        ("because", text(&member.protocol_reason)),
         ("capabilities", capabilities.join(", ")),
         ("connected", if member.connected { "yes" } else { "no" }.to_owned()),
         ("seen", seen),
@@ -137,8 +154,11 @@ fn facts(member: &FleetMember, fleet: &Fleet, row: &Record, state: &str) -> Vec<
         ("version", versions(member, fleet)),
         ("config hash", format!("{} {same}", text(&member.config_hash)).trim().to_owned()),
         ("lag", millis(member.lag_millis)),
-        ("apply time", millis(member.apply_millis)),
+        ("recent lags", lags),
+        ("apply time", applied),
         ("last error", text(&member.last_error)),
+        ("refused row", refused),
+        ("divergences", member.divergences.map(|times| format!("{times} times")).unwrap_or_default()),
         ("roll-out group", text(&member.rollout_group)),
         ("certificate", certificate.unwrap_or_default()),
         ("plugins", plugins),

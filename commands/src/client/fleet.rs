@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use gwctl_entities::fleet::{Fleet, FleetMember};
 use gwctl_tui::State;
 use gwctl_tui::format::{age, duration, short_hash};
-use gwctl_tui::state::{certificate_days, note, same_hash, silence, versions_behind};
+use gwctl_tui::state::{certificate_days, note, same_hash, silence, slowest, versions_behind};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -59,15 +59,19 @@ fn rows(fleet: &Fleet, look: Look) -> String {
             hash,
             versions_behind(member, fleet).map_or_else(unknown, |behind| behind.to_string()),
             member.lag_millis.map_or_else(unknown, |lag| if lag == 0 { "0".to_owned() } else { duration(lag) }),
+            slowest(member).map_or_else(unknown, duration),
             certificate_days(member, fleet).map_or_else(unknown, |days| format!("{days}d")),
+            member.protocol.clone().unwrap_or_else(unknown),
             member.address.clone(),
             labels(member),
             member.id.clone(),
             note(member).unwrap_or_default(),
         ]);
     }
-    let head =
-        ["NAME", "STATE", "VERSION", "SEEN", "CONFIG", "BEHIND", "LAG", "CERT", "ADDRESS", "LABELS", "ID", "NOTE"];
+    let head = [
+        "NAME", "STATE", "VERSION", "SEEN", "CONFIG", "BEHIND", "LAG", "P99", "CERT", "MODE", "ADDRESS", "LABELS",
+        "ID", "NOTE",
+    ];
     let plain = table(&head, &rows);
     let mut text = String::new();
     // The head, then one line per data plane.
@@ -94,6 +98,7 @@ pub(super) fn code(state: State) -> u8 {
     match state {
         State::Online => 32,
         State::Late => 33,
+        State::Left => 90,
         State::Refused | State::Offline => 31,
     }
 }
@@ -117,7 +122,9 @@ mod tests {
         let fleet = Fleet { now_millis: 5000, config_hash: Some("f".into()), items: vec![member], ..Fleet::default() };
         let plain = rows(&fleet, Look { colour: false, ascii: true });
         assert!(
-            plain.contains("dp-1  o offline  3.9.1    5s    01234567 !=  -       -    -     10.0.0.7  region=us  i"),
+            plain.contains(
+                "dp-1  o offline  3.9.1    5s    01234567 !=  -       -    -    -     -     10.0.0.7  region=us  i"
+            ),
             "{plain}"
         );
         assert_eq!(document(&fleet)["items"][0]["state"], "offline");

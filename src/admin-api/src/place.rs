@@ -211,7 +211,7 @@ fn fixed(kind: NodeKind, path: &[&str]) -> Option<Place> {
         ["clustering", "data-planes"] => Place::DataPlanes,
         ["clustering", "data-planes", id, "log-level"] if control_plane => Place::DataPlaneLogLevel { id: own(id) },
         ["clustering", "status"] => Place::ClusteringStatus,
-        ["gwctl", "fleet"] => Place::Fleet,
+        ["gwctl", "fleet" | "data-planes"] => Place::Fleet,
         ["gwctl", "openapi.json"] => Place::OpenApi,
         ["gwctl", "changes"] => Place::Changes,
         ["gwctl", "events"] => Place::Events,

@@ -282,7 +282,9 @@ fn every_pattern_listed_leads_somewhere() {
 
 #[test]
 fn the_fleet_is_told_by_control_planes_only() {
-    assert_eq!(control_plane().get("/gwctl/fleet").1["kind"], "fleet");
+    for path in ["/gwctl/fleet", "/gwctl/data-planes"] {
+        assert_eq!(control_plane().get(path).1["kind"], "fleet", "{path}");
+    }
     assert_eq!(Client::of(NodeKind::Traditional).get("/gwctl/fleet").0, 400);
 }
 

@@ -38,6 +38,17 @@ fn facts(member: &FleetMember, fleet: &Fleet) -> Vec<(&'static str, String)> {
         ..0 => format!("expired {} days ago", days.unsigned_abs()),
         _ => format!("{days} days left"),
     });
+    let lags = member.lags.map(|lags| {
+        let (p50, p99, max) = (duration(lags.p50_millis), duration(lags.p99_millis), duration(lags.max_millis));
+        format!("median {p50}, p99 {p99}, longest {max} of {}", lags.reports)
+    });
+    let lags = lags.unwrap_or_else(unknown);
+    let applied = match (member.stored_micros, member.active_micros) {
+        (Some(stored), Some(active)) => {
+            format!("{:.1} ms until stored, {:.1} ms until served", stored as f64 / 1000.0, active as f64 / 1000.0)
+        }
+        _ => millis(member.apply_millis),
+    };
     vec![
         ("id", member.id.clone()),
         ("host name", member.hostname.clone()),
@@ -45,6 +56,7 @@ fn facts(member: &FleetMember, fleet: &Fleet) -> Vec<(&'static str, String)> {
         ("labels", if labels.is_empty() { "none".to_owned() } else { labels }),
         ("version", member.version.clone()),
         ("protocol", text(&member.protocol)),
+        ("because", text(&member.protocol_reason)),
         ("connected", if member.connected { "yes".to_owned() } else { "no".to_owned() }),
         ("last seen", format!("{} ago", age(silence(member, fleet)))),
         ("sync status", member.sync_status.clone()),
@@ -54,7 +66,8 @@ fn facts(member: &FleetMember, fleet: &Fleet) -> Vec<(&'static str, String)> {
         ("target version", number(member.target_version)),
         ("versions behind", number(versions_behind(member, fleet))),
         ("lag", millis(member.lag_millis)),
-        ("last apply took", millis(member.apply_millis)),
+        ("recent lags", lags),
+        ("last apply took", applied),
         ("last refusal", member.last_error.clone().unwrap_or_else(|| "none".to_owned())),
         ("roll-out group", member.rollout_group.clone().unwrap_or_else(|| "none".to_owned())),
         ("certificate", end),

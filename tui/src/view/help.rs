@@ -17,6 +17,7 @@ pub(super) fn lines(model: &Model) -> Vec<(String, Style)> {
             State::Online => "connected, seen less than 45 s ago",
             State::Late => "connected, but silent up to 90 s or behind for more than 45 s",
             State::Refused => "connected, but gets no configuration or refused the last one",
+            State::Left => "said goodbye: stopped on purpose",
             State::Offline => "no connection, or silent for more than 90 s",
         };
         lines.push((format!("  {:<18}{meaning}", state.label(model.theme.ascii)), model.theme.state(state)));

@@ -87,11 +87,11 @@ fn columns(model: &Model, fleet: &Fleet, shown: &[&FleetMember], width: u16) -> 
         .collect();
     let (fixed, moving) = widths.split_at(Column::FIXED);
     let mut moving = moving.to_vec();
-    let others = widths.iter().filter(|(column, _)| *column != Column::Note);
+    let others = widths.iter().filter(|(column, _)| !matches!(column, Column::Note | Column::Slowest));
     let before: usize = others.map(|(_, width)| width + usize::from(GAP)).sum();
     let noted = shown.iter().any(|member| note(member).is_some());
     if noted && before + NOTE > usize::from(width) {
-        moving.sort_by_key(|(column, _)| matches!(column, Column::Address | Column::Labels));
+        moving.sort_by_key(|(column, _)| matches!(column, Column::Address | Column::Labels | Column::Mode));
     }
     let mut columns = Vec::new();
     let mut x = 0_u16;

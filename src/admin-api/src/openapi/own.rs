@@ -46,6 +46,7 @@ pub(super) fn paths(kind: NodeKind) -> Map<String, Value> {
         let rows = read("data_planes", "The data planes, as Kong tells of them", object(), Vec::new());
         add("/clustering/data-planes", rows);
         add("/gwctl/fleet", read("fleet", "The data planes and how far each is", object(), Vec::new()));
+        add("/gwctl/data-planes", read("gwctl_data_planes", "The same as /gwctl/fleet", object(), Vec::new()));
     }
     own(&mut paths, !matches!(kind, NodeKind::DbLess | NodeKind::DataPlane));
     paths
