@@ -1,7 +1,7 @@
 //! A cluster whose link and nodes fail at any moment while somebody writes: afterwards the data plane serves exactly what
 //! was acknowledged.
 //!
-//! GWCTL_CHAOS is how often each test does its worst (default 12); the more the longer.
+//! GWCTL_CHAOS is how often each test does its worst (default 6); the more the longer.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ const MEMORY_LIMIT: u64 = 250;
 
 /// How often the worst is done.
 fn times() -> usize {
-    std::env::var("GWCTL_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(12)
+    std::env::var("GWCTL_CHAOS").ok().and_then(|text| text.parse().ok()).unwrap_or(6)
 }
 
 /// A control plane, a data plane, and a relay between them.
