@@ -1,0 +1,267 @@
+use super::*;
+use gwctl_wire::v1::{BasicInfo, PluginVersion};
+
+fn table() -> FleetTable {
+    let (state, purge_delay, news) = (Mutex::default(), Duration::from_secs(60), broadcast::Sender::new(8));
+    FleetTable { state, purge_delay, news, calls: Calls::default() }
+}
+
+fn identity(id: &str) -> Identity {
+    Identity { id: id.to_owned(), hostname: "dp".to_owned(), ..Identity::default() }
+}
+
+fn reports(table: &FleetTable, id: &str, hash: &str) {
+    let record =
+        NodeRecord { sync_status: SyncStatus::Normal, config_hash: ConfigHash::from(hash), info: Default::default() };
+    table.record(id, &record, None, true);
+}
+
+fn pulled(table: &FleetTable, version: u64) {
+    table.pulled("a", &Held { version, hash: Dialect::Integers.hash(version), dialect: Dialect::Integers });
+}
+
+fn hello(version: &str, capabilities: &[&str]) -> Hello {
+    let conf = serde_json::json!({"cluster_dp_labels": ["region:eu"]});
+    Hello {
+        capabilities: capabilities.iter().map(|name| (*name).to_owned()).collect(),
+        version: version.to_owned(),
+        node_id: "a".to_owned(),
+        conf: conf.as_object().cloned().unwrap_or_default(),
+        ..Hello::default()
+    }
+}
+
+#[test]
+fn a_connection_for_calls_only_tells_capabilities_and_leaves_the_row_to_the_other() {
+    for calls_first in [true, false] {
+        let table = table();
+        let calls = Identity { protocol: Protocol::Calls, hostname: "other".to_owned(), ..identity("a") };
+        let call = || {
+            table.connected(&calls);
+            table.said_hello(&hello("3.9.1", &["kong.debug.log_level.v1"]));
+        };
+        if calls_first {
+            call();
+            assert!(table.fleet(0).items.is_empty());
+        }
+        table.connected(&identity("a"));
+        if !calls_first {
+            call();
+        }
+        reports(&table, "a", "one");
+        let row = &table.rows()[0];
+        assert_eq!((row.hostname.as_str(), row.rpc_capabilities.len()), ("dp", 1));
+        table.disconnected("a", Protocol::Calls);
+        let member = &table.fleet(0).items[0];
+        assert!(member.connected && member.protocol.as_deref() == Some("v1"));
+        table.disconnected("a", Protocol::V1);
+        assert!(!table.fleet(0).items[0].connected);
+    }
+}
+
+#[test]
+fn a_node_with_many_connections_joins_and_leaves_once() {
+    let table = table();
+    let mut news = table.news();
+    for _ in 0..3 {
+        table.connected(&Identity { protocol: Protocol::V2, ..identity("a") });
+    }
+    for _ in 0..3 {
+        table.disconnected("a", Protocol::V2);
+    }
+    let told: Vec<_> = std::iter::from_fn(|| news.try_recv().ok()).map(|news| news.what).collect();
+    assert_eq!(told, ["joined", "left"]);
+}
+
+#[test]
+fn a_node_of_kong_3_10_is_shown_with_the_text_it_names_its_labels_and_the_end_of_its_certificate() {
+    let table = table();
+    let identity = Identity { protocol: Protocol::V2, version: "3.10.0".to_owned(), ..identity("a") };
+    table.connected(&Identity { certificate_expires_at: Some(9), ..identity });
+    table.said_hello(&hello("3.10.0", &["kong.sync.v2"]));
+    table.pulled("a", &Held { version: 42, hash: Dialect::Texts.hash(42), dialect: Dialect::Texts });
+    let row = &table.rows()[0];
+    assert_eq!(
+        (row.config_hash.as_str(), row.certificate_expires_at),
+        ("v02_000000000000000000000000002a", Some(Some(9)))
+    );
+    assert_eq!(row.labels.as_ref().and_then(|labels| labels.get("region")).map(String::as_str), Some("eu"));
+    assert_eq!(table.fleet(42).items[0].applied_version, Some(42));
+}
+
+#[test]
+fn a_node_is_behind_until_it_reports_the_newest_hash() {
+    let table = table();
+    table.payload_made(&ConfigHash::from("one"), 3);
+    table.payload_made(&ConfigHash::from("two"), 5);
+    table.connected(&identity("a"));
+    reports(&table, "a", "one");
+    let fleet = table.fleet(5);
+    assert_eq!((fleet.items[0].applied_version, fleet.items[0].target_version), (Some(3), Some(5)));
+    reports(&table, "a", "two");
+    let fleet = table.fleet(6);
+    assert_eq!(fleet.items[0].applied_version, Some(5), "version 6 is not on its way yet");
+    table.payload_made(&ConfigHash::from("two"), 6);
+    let fleet = table.fleet(6);
+    assert_eq!((fleet.items[0].applied_version, fleet.items[0].lag_millis), (Some(6), Some(0)));
+    assert_eq!(fleet.config_hash.as_deref(), Some("two"));
+}
+
+fn streaming(table: &FleetTable) {
+    table.committed_at(4, 1);
+    table.connected(&Identity { protocol: Protocol::Stream, reason: "both can", ..identity("a") });
+    table.introduced("a", &BTreeMap::from([("zone".to_owned(), "one".to_owned())]), vec!["cors".to_owned()]);
+    table.judged("a", None);
+    table.holds("a", 4, "d4");
+}
+
+#[test]
+fn a_node_with_our_own_sync_shows_version_digest_and_lag() {
+    let table = table();
+    streaming(&table);
+    table.digest(5, "d5".to_owned());
+    table.committed_at(5, unix_millis());
+    let fleet = table.fleet(5);
+    let member = &fleet.items[0];
+    assert_eq!((member.applied_version, member.lags, fleet.config_hash.as_deref()), (Some(4), None, Some("d5")));
+    assert_eq!((member.state.as_deref(), member.protocol_reason.as_deref()), (Some("online"), Some("both can")));
+    let applied = Applied { version: 5, digest: "d5".to_owned(), stored_us: 900, active_us: 1500 };
+    table.applied("a", &applied);
+    let member = table.fleet(5).items.remove(0);
+    assert_eq!((member.applied_version, member.lag_millis, member.apply_millis), (Some(5), Some(0), Some(2)));
+    assert_eq!((member.lags.map(|lags| lags.reports), member.stored_micros), (Some(1), Some(900)));
+    let row = &table.rows()[0];
+    assert_eq!((row.config_hash.as_str(), row.hostname.as_str()), ("d5", "dp"));
+}
+
+#[test]
+fn changes_made_while_a_node_was_away_are_no_lag() {
+    let table = table();
+    streaming(&table);
+    table.committed_at(5, 2);
+    table.applied("a", &Applied { version: 5, ..Applied::default() });
+    assert_eq!(table.fleet(5).items[0].lags, None);
+}
+
+#[test]
+fn a_refusal_names_the_row_and_a_goodbye_is_no_loss() {
+    let table = table();
+    streaming(&table);
+    let (entity, id) = (Some("routes".to_owned()), Some("r".to_owned()));
+    table.refused_rows("a", &Refused { version: 5, entity, id, fault: "bad".to_owned(), ..Refused::default() });
+    table.diverged("a");
+    let member = table.fleet(5).items.remove(0);
+    assert_eq!(member.last_error.as_deref(), Some("version 5: routes r: bad"));
+    assert_eq!(member.refusal.and_then(|refusal| refusal.entity).as_deref(), Some("routes"));
+    assert_eq!(member.divergences, Some(1));
+    table.disconnected("a", Protocol::Stream);
+    assert_eq!(table.fleet(5).items[0].state.as_deref(), Some("offline"));
+    table.connected(&Identity { protocol: Protocol::Stream, ..identity("a") });
+    table.says_goodbye("a");
+    table.disconnected("a", Protocol::Stream);
+    assert_eq!(table.fleet(5).items[0].state.as_deref(), Some("left"));
+    table.connected(&Identity { protocol: Protocol::Stream, ..identity("a") });
+    assert_eq!(table.fleet(5).items[0].state.as_deref(), Some("online"));
+}
+
+#[test]
+fn the_plugins_a_node_told_are_in_the_fleet() {
+    let table = table();
+    table.connected(&identity("a"));
+    reports(&table, "a", "one");
+    assert_eq!(table.fleet(1).items[0].plugins, None, "it told none");
+    let info =
+        BasicInfo { plugins: vec![PluginVersion { name: "cors".to_owned(), version: None }], ..BasicInfo::default() };
+    let record = NodeRecord {
+        sync_status: SyncStatus::Normal,
+        config_hash: ConfigHash::from("one"),
+        info: std::sync::Arc::new(info),
+    };
+    table.record("a", &record, None, true);
+    assert_eq!(table.fleet(1).items[0].plugins, Some(vec!["cors".to_owned()]));
+}
+
+#[test]
+fn what_a_node_does_is_told_once() {
+    let table = table();
+    table.payload_made(&ConfigHash::from("one"), 3);
+    let mut news = table.news();
+    table.connected(&identity("a"));
+    reports(&table, "a", "one");
+    reports(&table, "a", "one");
+    let record = NodeRecord {
+        sync_status: SyncStatus::PluginSetIncompatible,
+        config_hash: ConfigHash::from("one"),
+        info: Default::default(),
+    };
+    table.record("a", &record, Some("lacks cors".to_owned()), true);
+    table.disconnected("a", Protocol::V1);
+    let told: Vec<FleetNews> = std::iter::from_fn(|| news.try_recv().ok()).collect();
+    let names: Vec<&str> = told.iter().map(|news| news.what).collect();
+    assert_eq!(names, ["joined", "applied", "refused", "left"]);
+    assert_eq!((told[1].version, told[2].detail.as_deref()), (Some(3), Some("lacks cors")));
+}
+
+#[test]
+fn a_refusal_is_shown_until_something_is_applied() {
+    let table = table();
+    table.connected(&Identity { protocol: Protocol::V2, ..identity("a") });
+    pulled(&table, 4);
+    table.refused("a", "bad row".to_owned());
+    pulled(&table, 0);
+    let member = table.fleet(5).items.remove(0);
+    assert_eq!((member.applied_version, member.last_error.as_deref()), (Some(4), Some("bad row")));
+    pulled(&table, 5);
+    let member = table.fleet(5).items.remove(0);
+    assert_eq!((member.applied_version, member.last_error), (Some(5), None));
+}
+
+#[test]
+fn no_hash_is_shown_while_nobody_needs_payloads() {
+    let table = table();
+    table.payload_made(&ConfigHash::from("one"), 3);
+    table.payload_not_made();
+    assert_eq!(table.fleet(4).config_hash, None);
+    table.payload_made(&ConfigHash::from("two"), 4);
+    assert_eq!(table.fleet(4).config_hash.as_deref(), Some("two"));
+}
+
+#[test]
+fn a_node_that_pulls_has_the_version_it_asks_with() {
+    let table = table();
+    table.committed(5);
+    table.connected(&Identity { protocol: Protocol::V2, certificate_expires_at: Some(9), ..identity("a") });
+    assert!(table.rows().is_empty(), "nothing asked for yet");
+    pulled(&table, 4);
+    let row = &table.rows()[0];
+    assert_eq!((row.hostname.as_str(), row.certificate_expires_at), ("a", Some(None)));
+    assert_eq!(row.config_hash, "00000000000000000000000000000004");
+    let member = &table.fleet(5).items[0];
+    assert_eq!((member.applied_version, member.name.as_str()), (Some(4), "dp"));
+    assert!(member.lag_millis.is_some());
+    assert_eq!(table.fleet(9).items[0].applied_version, Some(4));
+    pulled(&table, 5);
+    let member = &table.fleet(5).items[0];
+    assert_eq!((member.applied_version, member.lag_millis), (Some(5), Some(0)));
+}
+
+#[test]
+fn a_node_is_connected_until_its_last_connection_ends_and_its_row_stays() {
+    let table = table();
+    table.connected(&identity("a"));
+    table.connected(&identity("a"));
+    table.disconnected("a", Protocol::V1);
+    assert!(table.fleet(0).items[0].connected);
+    table.disconnected("a", Protocol::V1);
+    assert!(!table.fleet(0).items[0].connected);
+    assert!(table.rows().is_empty(), "nothing reported yet");
+}
+
+#[test]
+fn a_row_unheard_of_for_the_purge_delay_is_gone() {
+    let table = FleetTable { purge_delay: Duration::ZERO, ..table() };
+    table.connected(&identity("a"));
+    assert_eq!(table.fleet(0).items.len(), 1, "a connected node is never purged");
+    table.disconnected("a", Protocol::V1);
+    assert!(table.fleet(0).items.is_empty());
+}
