@@ -3,14 +3,20 @@
 
 use super::cp::{self, Copied, CpStream, Cursor, Fetched, Settings, Start, Withheld};
 use super::dp::{self, DpStream, Outcome, Work};
-use super::message::{Changes, FromCp, Held, Hello, Row};
+use super::message::{Applied, FromCp, Held, Hello, Row};
 use super::{COPY_PAUSE, HEARTBEAT};
 use crate::backoff::Random;
 use crate::{Frame, Moment};
-use serde_json::json;
+use disk::Disk;
+use past::Past;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+use store::{Store, digest};
 
+mod disk;
+mod past;
+mod random;
+mod store;
 mod tests;
 
 /// One direction of a connection: frames with the moment of their arrival; None is the end of the connection.
@@ -28,142 +34,21 @@ const BAD: u64 = 13;
 /// Rows in a piece of a copy, and changes in a piece of its end.
 const PIECE: usize = 2;
 
-fn digest(rows: &Rows) -> String {
-    let sum = rows.iter().fold(0_u128, |sum, (id, value)| {
-        let mut random = Random(id.wrapping_mul(1_000_003) ^ (value << 32));
-        sum.wrapping_add(random.between(Duration::ZERO, Duration::from_secs(1 << 40)).as_millis())
-    });
-    format!("{sum:032x}")
-}
-
-/// The control plane's store: every version changes one row.
-#[derive(Debug, Clone)]
-struct Store {
-    id: u64,
-    rows: Rows,
-    /// What each version left, from version 0 on.
-    history: Vec<Rows>,
-    /// Row and value of each version, from version 1 on; None is a deletion.
-    log: Vec<(u64, Option<u64>)>,
-    oldest: u64,
-}
-
-impl Store {
-    fn new(id: u64) -> Self {
-        Self { id, rows: Rows::new(), history: vec![Rows::new()], log: Vec::new(), oldest: 0 }
-    }
-
-    fn name(&self) -> String {
-        format!("store {}", self.id)
-    }
-
-    fn version(&self) -> u64 {
-        self.log.len() as u64
-    }
-
-    fn change(&mut self, row: u64, value: Option<u64>) {
-        match value {
-            Some(value) => _ = self.rows.insert(row, value),
-            None => _ = self.rows.remove(&row),
-        }
-        self.log.push((row, value));
-        self.history.push(self.rows.clone());
-    }
-
-    fn digest_at(&self, version: u64) -> Option<String> {
-        self.history.get(usize::try_from(version).unwrap()).map(digest)
-    }
-
-    /// The changes from one version to another.
-    fn between(&self, from: u64, to: u64) -> Vec<Row> {
-        let (from, to) = (usize::try_from(from).unwrap(), usize::try_from(to).unwrap());
-        self.log[from..to].iter().map(|(id, value)| row(*id, *value)).collect()
-    }
-
-    fn start(&self, held: Option<&Held>) -> Start {
-        let Some(held) = held else { return Start::Snapshot { why: "nothing held".to_owned() } };
-        if held.store_id == self.name() && self.digest_at(held.version).as_ref() == Some(&held.digest) {
-            return Start::From(held.version);
-        }
-        if held.digest == digest(&self.rows) {
-            return Start::Same { version: self.version(), digest: held.digest.clone() };
-        }
-        Start::Snapshot { why: "another configuration is held".to_owned() }
-    }
-
-    fn fetch(&self, from: u64) -> Fetched {
-        let to = self.version();
-        if from < self.oldest || from > to {
-            return Fetched::Snapshot { why: "the log does not reach".to_owned() };
-        }
-        let last: BTreeMap<String, Row> = self.between(from, to).into_iter().map(|row| (row.id.clone(), row)).collect();
-        let rows = last.into_values().collect();
-        let digest = self.digest_at(to).unwrap();
-        let frame = FromCp::Changes(Changes { from, to, digest, committed_millis: 0, rows }).encode();
-        Fetched::Changes { to, frame }
-    }
-
-    fn copy(&self, cursor: Cursor) -> Copied {
-        let (rows, next) = match cursor {
-            Cursor::Rows { begun, after } => {
-                let after = after.map(|(_, id)| id.parse::<u64>().unwrap());
-                let behind = self.rows.iter().filter(|(id, _)| after.is_none_or(|after| **id > after));
-                let rows: Vec<Row> = behind.take(PIECE).map(|(id, value)| row(*id, Some(*value))).collect();
-                let next = match rows.last().filter(|_| rows.len() == PIECE) {
-                    Some(last) => Cursor::Rows { begun, after: Some(("rows".to_owned(), last.id.clone())) },
-                    None => Cursor::Log { version: begun, sent: 0, until: self.version() },
-                };
-                (rows, next)
-            }
-            Cursor::Log { version, until, .. } if version == until => {
-                return Copied::End { version, digest: self.digest_at(version).unwrap() };
-            }
-            Cursor::Log { version, .. } if version < self.oldest => return Copied::Overtaken,
-            Cursor::Log { version, until, .. } => {
-                let to = until.min(version + PIECE as u64);
-                (self.between(version, to), Cursor::Log { version: to, sent: 0, until })
-            }
-        };
-        Copied::Piece { frame: FromCp::SnapshotRows { rows }.encode(), next }
-    }
-}
-
-fn row(id: u64, value: Option<u64>) -> Row {
-    let new = value.and_then(|value| json!({"id": id, "value": value}).as_object().cloned());
-    Row { entity: "rows".to_owned(), id: id.to_string(), new }
-}
-
-/// What the data plane has on its disk.
-#[derive(Debug, Clone, Default)]
-struct Disk {
-    rows: Rows,
-    held: Option<Held>,
-    incoming: Option<Rows>,
-    /// It holds something else than what it was told to.
-    damaged: bool,
-}
-
-fn put(rows: &mut Rows, changes: &[Row]) {
-    for row in changes {
-        let id = row.id.parse().unwrap();
-        match &row.new {
-            Some(new) => _ = rows.insert(id, new["value"].as_u64().unwrap()),
-            None => _ = rows.remove(&id),
-        }
-    }
-}
-
 /// A control plane and a data plane with a network between them.
 struct Pair {
     seed: u64,
     random: Random,
     now: Moment,
+    /// How far the clocks of the ends are ahead.
+    dp_ahead: Duration,
+    cp_ahead: Duration,
     latency: Duration,
     work_time: Duration,
     dp: Option<DpStream>,
     cp: Option<CpStream>,
     to_dp: Pipe,
     to_cp: Pipe,
+    past: Vec<Past>,
     control_plane_up: bool,
     data_plane_up: bool,
     vanished: bool,
@@ -184,6 +69,8 @@ struct Pair {
     copies: u32,
     applies: u32,
     farewell: Option<Duration>,
+    /// Reports that came by a connection after a newer one had begun.
+    late_reports: u32,
 }
 
 impl Pair {
@@ -192,12 +79,15 @@ impl Pair {
             seed,
             random: Random(seed),
             now: Duration::ZERO,
+            dp_ahead: Duration::ZERO,
+            cp_ahead: Duration::ZERO,
             latency: Duration::from_millis(20),
             work_time: Duration::from_millis(30),
             dp: None,
             cp: None,
             to_dp: Pipe::new(),
             to_cp: Pipe::new(),
+            past: Vec::new(),
             control_plane_up: true,
             data_plane_up: true,
             vanished: false,
@@ -215,6 +105,7 @@ impl Pair {
             copies: 0,
             applies: 0,
             farewell: None,
+            late_reports: 0,
         };
         pair.store.change(0, Some(0));
         pair
@@ -231,8 +122,32 @@ impl Pair {
     }
 
     fn tell_cp(&mut self, command: cp::Command) {
+        let now = self.now + self.cp_ahead;
+        for mut past in std::mem::take(&mut self.past) {
+            past.cp.handle_command(now, command.clone());
+            self.settle_past(&mut past);
+            if !past.cp.is_closed() {
+                self.past.push(past);
+            }
+        }
         if let Some(cp) = &mut self.cp {
-            cp.handle_command(self.now, command);
+            cp.handle_command(now, command);
+        }
+        self.run_effects();
+    }
+
+    /// The clock of one end is suddenly ahead.
+    fn jump(&mut self, of_data_plane: bool, time: Duration) {
+        match of_data_plane {
+            true => self.dp_ahead += time,
+            false => self.cp_ahead += time,
+        }
+    }
+
+    /// Breaks the connection for the data plane; the control plane hears of it when what is on its way has arrived.
+    fn cut_for_data_plane(&mut self) {
+        if let Some(dp) = &mut self.dp {
+            dp.handle_lost("cut".to_owned());
         }
         self.run_effects();
     }
@@ -284,6 +199,7 @@ impl Pair {
     /// The control plane ends where it stands.
     fn kill_control_plane(&mut self) {
         self.cut();
+        self.past.clear();
     }
 
     fn stop_control_plane(&mut self, reconnect_after: Duration) {
@@ -314,27 +230,34 @@ impl Pair {
     }
 
     fn next_due(&self) -> Option<Due> {
-        let dues: [Option<Due>; 7] = [
+        let dues: [Option<Due>; 8] = [
             self.to_dp.front().map(|(at, _)| (*at, Self::arrive_at_dp as fn(&mut Pair))),
             self.to_cp.front().map(|(at, _)| (*at, Self::arrive_at_cp as fn(&mut Pair))),
             self.redial_at.map(|at| (at, Self::dial as fn(&mut Pair))),
             self.working.as_ref().map(|(at, _)| (*at, Self::worked as fn(&mut Pair))),
             self.asked.front().map(|(at, _)| (*at, Self::answered as fn(&mut Pair))),
-            self.dp.as_ref().and_then(DpStream::next_timeout).map(|at| (at, Self::dp_timeout as fn(&mut Pair))),
-            self.cp.as_ref().and_then(CpStream::next_timeout).map(|at| (at, Self::cp_timeout as fn(&mut Pair))),
+            self.past_due().map(|at| (at, Self::past_happens as fn(&mut Pair))),
+            self.dp
+                .as_ref()
+                .and_then(DpStream::next_timeout)
+                .map(|at| (at.saturating_sub(self.dp_ahead), Self::dp_timeout as fn(&mut Pair))),
+            self.cp
+                .as_ref()
+                .and_then(CpStream::next_timeout)
+                .map(|at| (at.saturating_sub(self.cp_ahead), Self::cp_timeout as fn(&mut Pair))),
         ];
         dues.into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     fn dp_timeout(&mut self) {
         if let Some(dp) = &mut self.dp {
-            dp.handle_timeout(self.now);
+            dp.handle_timeout(self.now + self.dp_ahead);
         }
     }
 
     fn cp_timeout(&mut self) {
         if let Some(cp) = &mut self.cp {
-            cp.handle_timeout(self.now);
+            cp.handle_timeout(self.now + self.cp_ahead);
         }
     }
 
@@ -342,7 +265,7 @@ impl Pair {
         let frame = self.to_dp.pop_front().and_then(|(_, frame)| frame);
         let Some(dp) = &mut self.dp else { return };
         match frame {
-            Some(frame) => dp.handle_frame(self.now, &frame),
+            Some(frame) => dp.handle_frame(self.now + self.dp_ahead, &frame),
             None => dp.handle_lost("end".to_owned()),
         }
     }
@@ -351,7 +274,7 @@ impl Pair {
         let frame = self.to_cp.pop_front().and_then(|(_, frame)| frame);
         let Some(cp) = &mut self.cp else { return };
         match frame {
-            Some(frame) => cp.handle_frame(self.now, &frame),
+            Some(frame) => cp.handle_frame(self.now + self.cp_ahead, &frame),
             None => cp.handle_lost("end".to_owned()),
         }
     }
@@ -363,18 +286,27 @@ impl Pair {
             self.redial_at = Some(self.now + Duration::from_secs(1));
             return;
         }
+        self.leave_behind();
         self.forget_connection();
         let hello = Hello { node_id: "n".to_owned(), held: self.disk.held.clone(), ..Hello::default() };
-        self.dp = Some(DpStream::new(self.now, hello));
-        self.cp = Some(CpStream::new(self.now, Settings { heartbeat: HEARTBEAT }));
+        self.dp = Some(DpStream::new(self.now + self.dp_ahead, hello));
+        self.cp = Some(CpStream::new(self.now + self.cp_ahead, Settings { heartbeat: HEARTBEAT }));
     }
 
     fn answered(&mut self) {
         let Some((_, asked)) = self.asked.pop_front() else { return };
-        let command = match asked {
+        let command = self.answer(asked, true);
+        if let Some(cp) = &mut self.cp {
+            cp.handle_command(self.now + self.cp_ahead, command);
+        }
+    }
+
+    /// What the store says; `newest`: it is asked by the newest connection of the data plane.
+    fn answer(&mut self, asked: cp::Effect, newest: bool) -> cp::Command {
+        match asked {
             cp::Effect::Judge(hello) => {
                 let start = self.store.start(hello.held.as_ref());
-                if let (Start::From(version), Some(held)) = (&start, &hello.held) {
+                if let (Start::From(version), Some(held), true) = (&start, &hello.held, newest) {
                     self.seen = Some((*version, held.digest.clone()));
                 }
                 let (store_id, newest) = (self.store.name(), self.store.version());
@@ -384,71 +316,7 @@ impl Pair {
             cp::Effect::Begin => cp::Command::Begun(Ok(self.store.version())),
             cp::Effect::Copy(cursor) => cp::Command::Copied(self.store.copy(cursor)),
             other => panic!("{other:?} asks nothing"),
-        };
-        if let Some(cp) = &mut self.cp {
-            cp.handle_command(self.now, command);
         }
-    }
-
-    /// The data plane's work is done; what it is told follows from the disk alone.
-    fn worked(&mut self) {
-        let Some((_, work)) = self.working.take() else { return };
-        let outcome = self.work(work);
-        if let Some(dp) = &mut self.dp {
-            dp.handle_command(dp::Command::Done(outcome));
-        }
-    }
-
-    fn work(&mut self, work: Work) -> Outcome {
-        let bad = |rows: &[Row]| {
-            let bad = rows.iter().find(|row| row.new.as_ref().is_some_and(|new| new["value"] == BAD));
-            bad.map(|row| (row.entity.clone(), row.id.clone()))
-        };
-        if self.disk_full {
-            return Outcome::NotStored { fault: "disk full".to_owned() };
-        }
-        let (rows, held) = match work {
-            Work::Begin => {
-                self.copies += 1;
-                self.disk.incoming = Some(Rows::new());
-                return Outcome::Taken;
-            }
-            Work::Rows(rows) => {
-                if let Some(row) = bad(&rows) {
-                    return Outcome::Refused { row: Some(row), fault: "bad".to_owned() };
-                }
-                put(self.disk.incoming.as_mut().unwrap(), &rows);
-                return Outcome::Taken;
-            }
-            Work::Change(changes) => {
-                if let Some(row) = bad(&changes.rows) {
-                    return Outcome::Refused { row: Some(row), fault: "bad".to_owned() };
-                }
-                let held = self.disk.held.clone().unwrap();
-                assert_eq!(held.version, changes.from, "seed {}", self.seed);
-                let mut rows = self.disk.rows.clone();
-                put(&mut rows, &changes.rows);
-                (rows, Held { version: changes.to, digest: changes.digest, ..held })
-            }
-            Work::Adopt { held } => (self.disk.rows.clone(), held),
-            Work::Finish { held } => (self.disk.incoming.clone().unwrap(), held),
-        };
-        if digest(&rows) != held.digest {
-            return Outcome::Diverged { found: digest(&rows) };
-        }
-        self.applies += 1;
-        self.disk = Disk { rows, held: Some(held.clone()), incoming: None, damaged: false };
-        self.check_disk();
-        Outcome::Applied { held, stored: self.now, active: self.now }
-    }
-
-    /// What is held is exactly what the version it is called had.
-    fn check_disk(&self) {
-        let Some(held) = self.disk.held.as_ref().filter(|_| !self.disk.damaged) else { return };
-        let named = |store: &&Store| store.name() == held.store_id;
-        let known = self.stores.values().chain([&self.store]).filter(named);
-        let right = known.filter_map(|store| store.history.get(usize::try_from(held.version).unwrap()));
-        assert!(right.into_iter().any(|rows| *rows == self.disk.rows), "seed {}, {held:?}", self.seed);
     }
 
     fn run_effects(&mut self) {
@@ -496,8 +364,7 @@ impl Pair {
                 self.asked.push_back((self.now + Duration::from_millis(2), effect));
             }
             cp::Effect::Applied(applied) => {
-                let right = self.store.digest_at(applied.version);
-                assert_eq!(right.as_ref(), Some(&applied.digest), "seed {}", self.seed);
+                self.check_report(&applied);
                 self.seen = Some((applied.version, applied.digest));
             }
             cp::Effect::Refused(_) => self.refusals += 1,
@@ -510,6 +377,12 @@ impl Pair {
             }
             cp::Effect::Alive | cp::Effect::Report(_) | cp::Effect::Left | cp::Effect::Asked { .. } => {}
         }
+    }
+
+    /// A version that is reported was made, and by no other name.
+    fn check_report(&self, applied: &Applied) {
+        let right = self.store.digest_at(applied.version);
+        assert_eq!(right.as_ref(), Some(&applied.digest), "seed {}", self.seed);
     }
 
     fn send_to_dp(&mut self, frame: Option<Frame>) {
