@@ -4,25 +4,26 @@
 //! its fleet at once. They are no configuration: they have no version, and nothing is pushed when they change.
 
 use crate::calls::Calls;
-use gwctl_admin_api::{DataPlaneRow, FleetNews};
+use gwctl_admin_api::FleetNews;
 use gwctl_entities::EntityError;
-use gwctl_entities::fleet::{Fleet, FleetMember, FleetRefusal};
 use gwctl_store::{Store, unix_millis};
 use gwctl_wire::ConfigHash;
 use gwctl_wire::compat::SyncStatus;
-use gwctl_wire::stream::message::{Applied, Refused};
-use gwctl_wire::stream::{HEARTBEAT, LATE_BEATS};
 use gwctl_wire::v1::cp_link::NodeRecord;
-use gwctl_wire::v2::dialect::version_of;
-use gwctl_wire::v2::{Dialect, Held, Hello};
-use lags::Recent;
-use serde::{Deserialize, Serialize};
+use gwctl_wire::v2::{Held, Hello};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
 mod lags;
+mod member;
+mod own_sync;
+mod views;
+
+use member::Member;
+pub use member::{Identity, Protocol};
+pub use own_sync::Seat;
 
 /// Setting of the store that holds the rows.
 const SETTING: &str = "fleet";
@@ -32,110 +33,6 @@ const NEWS: usize = 1024;
 
 /// Payloads remembered to tell how far behind a reported hash is.
 const REMEMBERED: usize = 1024;
-
-/// What the upgrade request and the connection said of a data plane.
-#[derive(Debug, Clone, Default)]
-pub struct Identity {
-    pub id: String,
-    pub hostname: String,
-    pub ip: String,
-    pub version: String,
-    /// End of its certificate, Unix seconds.
-    pub certificate_expires_at: Option<u64>,
-    pub protocol: Protocol,
-    /// Why this protocol and no other, in words.
-    pub reason: &'static str,
-}
-
-/// What a connection is there for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Protocol {
-    /// Whole configurations.
-    #[default]
-    V1,
-    /// Changes.
-    V2,
-    /// Our own sync.
-    Stream,
-    /// Calls only, beside a connection that brings the configuration.
-    Calls,
-}
-
-impl Protocol {
-    /// Its name in rows; None where it says nothing about the way of the configuration.
-    fn name(self) -> Option<&'static str> {
-        match self {
-            Self::V1 => Some("v1"),
-            Self::V2 => Some("v2"),
-            Self::Stream => Some("gwctl"),
-            Self::Calls => None,
-        }
-    }
-}
-
-/// One data plane as stored.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Member {
-    hostname: String,
-    ip: String,
-    version: String,
-    sync_status: String,
-    sync_detail: Option<String>,
-    config_hash: String,
-    last_seen_millis: u64,
-    labels: BTreeMap<String, String>,
-    certificate_expires_at: Option<u64>,
-    protocol: String,
-    /// Groups of methods it answers; written by protocol v2 only.
-    rpc_capabilities: Vec<String>,
-    /// Why it refused what it was sent last; it serves what it had.
-    last_error: Option<String>,
-    /// Names of its plugins; told by protocol v1 only.
-    plugins: Option<Vec<String>>,
-    /// Its link has reported something; before, Kong's table has no row of it.
-    recorded: bool,
-    /// Version it serves; told by our own sync only.
-    applied_version: Option<u64>,
-    stored_micros: Option<u64>,
-    active_micros: Option<u64>,
-    refusal: Option<FleetRefusal>,
-    divergences: u64,
-    /// It said goodbye.
-    left: bool,
-    #[serde(skip)]
-    protocol_reason: Option<&'static str>,
-    #[serde(skip)]
-    connected_millis: u64,
-    #[serde(skip)]
-    lags: Recent,
-    #[serde(skip)]
-    connections: usize,
-}
-
-impl Member {
-    /// `online`, `late`, `offline` or `left`.
-    fn state(&self, now_millis: u64) -> &'static str {
-        // By Kong's protocols a node pings every 30 s.
-        let heartbeat = if self.protocol == "gwctl" { HEARTBEAT } else { Duration::from_secs(30) };
-        let late = u64::try_from((heartbeat * LATE_BEATS).as_millis()).unwrap_or(u64::MAX);
-        match self.connections {
-            0 if self.left => "left",
-            0 => "offline",
-            _ if now_millis.saturating_sub(self.last_seen_millis) >= late => "late",
-            _ => "online",
-        }
-    }
-
-    /// The version it serves where it is told as such.
-    fn version(&self) -> Option<u64> {
-        match self.protocol.as_str() {
-            "v2" => Some(version_of(&self.config_hash)),
-            "gwctl" => self.applied_version,
-            _ => None,
-        }
-    }
-}
 
 /// A payload that was made: its hash, the version it holds and when it was ready.
 #[derive(Debug, Clone)]
@@ -158,6 +55,8 @@ struct State {
     /// Newest version and its digest, which is the hash of nodes with our own sync.
     digest: Option<(u64, String)>,
     dirty: bool,
+    /// Connections so far.
+    seats: u64,
 }
 
 /// The table of data planes.
@@ -271,12 +170,14 @@ impl FleetTable {
     }
 
     /// A connection of this node was accepted. One for calls only leaves its row alone.
-    pub fn connected(&self, identity: &Identity) {
-        let Some(protocol) = identity.protocol.name() else { return };
+    pub fn connected(&self, identity: &Identity) -> Seat {
+        let Some(protocol) = identity.protocol.name() else { return Seat::default() };
         let mut guard = self.lock();
         let state = &mut *guard;
+        state.seats += 1;
         let member = state.members.entry(identity.id.clone()).or_default();
         member.connections += 1;
+        member.newest = state.seats;
         member.hostname.clone_from(&identity.hostname);
         member.ip.clone_from(&identity.ip);
         member.version.clone_from(&identity.version);
@@ -298,6 +199,7 @@ impl FleetTable {
             self.tell("joined", &identity.id, member, &state.made);
         }
         state.dirty = true;
+        Seat { id: identity.id.clone(), number: state.seats }
     }
 
     /// What a node with protocol v2 said of itself, whatever its connection is for.
@@ -384,119 +286,9 @@ impl FleetTable {
         }
     }
 
-    /// What a node with our own sync said of itself.
-    pub fn introduced(&self, id: &str, labels: &BTreeMap<String, String>, plugins: Vec<String>) {
-        self.change(id, |member| {
-            member.labels.clone_from(labels);
-            member.plugins = Some(plugins);
-            member.recorded = true;
-            None
-        });
-    }
-
-    /// A node with our own sync may be sent the configuration (None), or may not: Kong's status and the reason.
-    pub fn judged(&self, id: &str, withheld: Option<(&str, &str)>) {
-        self.change(id, |member| {
-            let status = withheld.map_or(SyncStatus::Normal.as_str(), |(status, _)| status);
-            let refused = withheld.is_some() && member.sync_status != status;
-            status.clone_into(&mut member.sync_status);
-            member.sync_detail = withheld.map(|(_, words)| words.to_owned());
-            refused.then_some("refused")
-        });
-    }
-
-    /// A node with our own sync came with this version.
-    pub fn holds(&self, id: &str, version: u64, digest: &str) {
-        self.change(id, |member| {
-            member.applied_version = Some(version);
-            digest.clone_into(&mut member.config_hash);
-            None
-        });
-    }
-
-    /// A node with our own sync has put a version in force.
-    pub fn applied(&self, id: &str, applied: &Applied) {
-        let committed = self.first_committed(id, applied.version);
-        self.change(id, |member| {
-            let now = unix_millis();
-            // What was committed while it was away says nothing about how fast changes travel.
-            if let Some(committed) = committed.filter(|committed| *committed >= member.connected_millis) {
-                member.lags.add(now, now.saturating_sub(committed));
-            }
-            member.applied_version = Some(applied.version);
-            member.config_hash.clone_from(&applied.digest);
-            (member.stored_micros, member.active_micros) = (Some(applied.stored_us), Some(applied.active_us));
-            (member.last_error, member.refusal) = (None, None);
-            member.last_seen_millis = now;
-            Some("applied")
-        });
-    }
-
-    /// When the oldest version was committed that a node had not yet put in force, up to this one.
-    fn first_committed(&self, id: &str, version: u64) -> Option<u64> {
-        let state = self.lock();
-        let before = state.members.get(id)?.applied_version.unwrap_or(0);
-        let missing = state.committed.iter().find(|(committed, _)| *committed > before);
-        missing.filter(|(committed, _)| *committed <= version).map(|(_, millis)| *millis)
-    }
-
-    /// A node with our own sync refused a version and serves what it had.
-    pub fn refused_rows(&self, id: &str, refused: &Refused) {
-        self.change(id, |member| {
-            let row = match (&refused.entity, &refused.id) {
-                (Some(entity), Some(id)) => format!("{entity} {id}: "),
-                _ => String::new(),
-            };
-            member.last_error = Some(format!("version {}: {row}{}", refused.version, refused.fault));
-            member.refusal = Some(FleetRefusal {
-                version: refused.version,
-                entity: refused.entity.clone(),
-                id: refused.id.clone(),
-                fault: refused.fault.clone(),
-            });
-            Some("refused")
-        });
-    }
-
-    /// A node with our own sync asked for everything, since what it held did not fit.
-    pub fn diverged(&self, id: &str) {
-        self.change(id, |member| {
-            member.divergences += 1;
-            None
-        });
-    }
-
-    /// A node was heard.
-    pub fn alive(&self, id: &str) {
-        self.change(id, |member| {
-            member.last_seen_millis = unix_millis();
-            None
-        });
-    }
-
-    /// A node stops on purpose.
-    pub fn says_goodbye(&self, id: &str) {
-        self.change(id, |member| {
-            member.left = true;
-            None
-        });
-    }
-
     /// How many nodes have a connection.
     pub fn connected_nodes(&self) -> usize {
         self.lock().members.values().filter(|member| member.connections > 0).count()
-    }
-
-    /// Changes a row, and tells what it did if it is worth telling.
-    fn change(&self, id: &str, change: impl FnOnce(&mut Member) -> Option<&'static str>) {
-        let mut guard = self.lock();
-        let state = &mut *guard;
-        if let Some(member) = state.members.get_mut(id) {
-            if let Some(what) = change(member) {
-                self.tell(what, id, member, &state.made);
-            }
-            state.dirty = true;
-        }
     }
 
     /// A node refused what it was sent and serves what it had.
@@ -510,26 +302,6 @@ impl FleetTable {
         }
     }
 
-    /// Rows of `GET /clustering/data-planes`, ascending by id.
-    pub fn rows(&self) -> Vec<DataPlaneRow> {
-        let mut state = self.lock();
-        self.purge(&mut state);
-        let now = unix_millis() / 1000;
-        let delay = self.purge_delay.as_secs();
-        let recorded = state.members.iter().filter(|(_, member)| member.recorded);
-        recorded.map(|(id, member)| row(id, member, now, delay)).collect()
-    }
-
-    /// Answer of `GET /gwctl/fleet`.
-    pub fn fleet(&self, version: u64) -> Fleet {
-        let mut state = self.lock();
-        self.purge(&mut state);
-        let now_millis = unix_millis();
-        let items = state.members.iter().map(|(id, row)| member(id, row, &state, version, now_millis)).collect();
-        let config_hash = hash_in_force(&state, version);
-        Fleet { kind: Fleet::KIND.to_owned(), version, config_hash, now_millis, items }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         // The table holds plain values; one that panicked while writing left a readable row.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -540,89 +312,6 @@ impl FleetTable {
         let before = state.members.len();
         state.members.retain(|_, member| member.connections > 0 || member.last_seen_millis > oldest);
         state.dirty |= state.members.len() != before;
-    }
-}
-
-/// Kong's row of a node with protocol v2 has its id for a host name, and up to Kong 3.9 no end of the certificate.
-fn row(id: &str, member: &Member, now: u64, purge_delay: u64) -> DataPlaneRow {
-    let last_seen = member.last_seen_millis / 1000;
-    let pulls = member.protocol == "v2";
-    let dated = !pulls || Dialect::of(&member.version) == Dialect::Texts;
-    DataPlaneRow {
-        id: id.to_owned(),
-        hostname: if pulls { id.to_owned() } else { member.hostname.clone() },
-        ip: member.ip.clone(),
-        version: member.version.clone(),
-        sync_status: member.sync_status.clone(),
-        config_hash: member.config_hash.clone(),
-        last_seen,
-        updated_at: last_seen,
-        labels: (!member.labels.is_empty()).then(|| member.labels.clone()),
-        certificate_expires_at: Some(member.certificate_expires_at.filter(|_| dated)),
-        rpc_capabilities: member.rpc_capabilities.clone(),
-        ttl: (last_seen + purge_delay).saturating_sub(now),
-    }
-}
-
-/// The version a data plane has, and since when the oldest change it lacks has been waiting.
-fn progress(row: &Member, state: &State, version: u64, now_millis: u64) -> (Option<u64>, Option<u64>) {
-    let since = |millis: u64| now_millis.saturating_sub(millis);
-    if matches!(row.protocol.as_str(), "v2" | "gwctl") {
-        let applied = row.version();
-        let missing = state.committed.iter().find(|(version, _)| Some(*version) > applied);
-        // Of versions from before this process the moment is not known.
-        let lag = if applied >= Some(version) { Some(0) } else { missing.map(|(_, millis)| since(*millis)) };
-        return (applied, lag);
-    }
-    let position = state.made.iter().rposition(|payload| payload.hash.as_str() == row.config_hash);
-    let first_missing = match position {
-        Some(position) => state.made.get(position + 1),
-        None => state.made.front(),
-    };
-    let applied = position.and_then(|position| Some(state.made.get(position)?.version));
-    (applied, Some(first_missing.map_or(0, |payload| since(payload.since_millis))))
-}
-
-/// What the nodes should have: the digest where all that are connected have our own sync, else the hash of the payload.
-fn hash_in_force(state: &State, version: u64) -> Option<String> {
-    let connected =
-        |protocol: &str| state.members.values().any(|member| member.connections > 0 && member.protocol == protocol);
-    if connected("gwctl") && !connected("v1") {
-        return state.digest.as_ref().filter(|(newest, _)| *newest == version).map(|(_, digest)| digest.clone());
-    }
-    state.made.back().filter(|_| !state.unmade).map(|made| made.hash.to_string())
-}
-
-fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) -> FleetMember {
-    let (applied_version, lag_millis) = progress(row, state, version, now_millis);
-    FleetMember {
-        id: id.to_owned(),
-        name: row.hostname.clone(),
-        hostname: row.hostname.clone(),
-        labels: row.labels.clone(),
-        address: row.ip.clone(),
-        version: row.version.clone(),
-        sync_status: row.sync_status.clone(),
-        sync_detail: row.sync_detail.clone(),
-        connected: row.connections > 0,
-        last_error: row.last_error.clone(),
-        protocol: Some(row.protocol.clone()),
-        last_seen_millis: row.last_seen_millis,
-        config_hash: Some(row.config_hash.clone()),
-        applied_version,
-        target_version: Some(version),
-        lag_millis,
-        certificate_expires_at: row.certificate_expires_at,
-        plugins: row.plugins.clone(),
-        state: Some(row.state(now_millis).to_owned()),
-        protocol_reason: row.protocol_reason.map(str::to_owned),
-        lags: row.lags.over(now_millis),
-        stored_micros: row.stored_micros,
-        active_micros: row.active_micros,
-        apply_millis: row.active_micros.map(|micros| micros.div_ceil(1000)),
-        refusal: row.refusal.clone(),
-        divergences: (row.divergences > 0).then_some(row.divergences),
-        ..FleetMember::default()
     }
 }
 

@@ -4,7 +4,7 @@
 //! layer would have refused it), path, arguments (400) or subprotocol, WebSocket headers (else dropped).
 
 use crate::answers::Answers;
-use crate::fleet::{Identity, Protocol};
+use crate::fleet::{Identity, Protocol, Seat};
 use crate::publisher::Publisher;
 use crate::revocation::Revocation;
 use crate::session::{self, Shared};
@@ -226,6 +226,7 @@ pub(crate) struct Presence<'a> {
     shared: &'a Shared,
     id: Option<String>,
     protocol: Protocol,
+    pub(crate) seat: Seat,
 }
 
 impl<'a> Presence<'a> {
@@ -234,10 +235,8 @@ impl<'a> Presence<'a> {
         let shown = uuid::Uuid::try_parse(&identity.id).is_ok()
             && is_hostname(&identity.hostname)
             && identity.version.starts_with(|first: char| first.is_ascii_digit());
-        if shown {
-            shared.fleet.connected(identity);
-        }
-        Self { shared, id: shown.then(|| identity.id.clone()), protocol: identity.protocol }
+        let seat = if shown { shared.fleet.connected(identity) } else { Seat::default() };
+        Self { shared, id: shown.then(|| identity.id.clone()), protocol: identity.protocol, seat }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::calls::Questions;
 use crate::connection::{Connection, Event, sleep_until};
-use crate::fleet::{Identity, Protocol};
+use crate::fleet::{Identity, Protocol, Seat};
 use crate::listener::Presence;
 use crate::publisher::Publisher;
 use crate::session::Shared;
@@ -40,6 +40,7 @@ struct Session<'a> {
     hello: Arc<Hello>,
     verdict: Option<Withheld>,
     presence: Option<Presence<'a>>,
+    seat: Seat,
     questions: Questions<'a>,
 }
 
@@ -59,9 +60,9 @@ pub(crate) async fn serve<S>(
     let mut versions = publisher.versions();
     versions.mark_unchanged();
     let start = Instant::now();
-    let (hello, verdict, presence, questions) = Default::default();
+    let (hello, verdict, presence, seat, questions) = Default::default();
     let mut session =
-        Session { shared, publisher, peer, link, start, writes, made, hello, verdict, presence, questions };
+        Session { shared, publisher, peer, link, start, writes, made, hello, verdict, presence, seat, questions };
     let mut stopping = false;
     let reason = loop {
         if let Some(reason) = session.run_effects().await {
@@ -124,7 +125,7 @@ impl Session<'_> {
             tracing::warn!(node, error, "configuration withheld from data plane");
         }
         let told = verdict.as_ref().map(|withheld| (withheld.status.as_str(), withheld.words.as_str()));
-        self.shared.fleet.judged(&self.hello.node_id, told);
+        self.shared.fleet.judged(&self.seat, told);
         self.verdict = verdict;
     }
 
@@ -158,8 +159,8 @@ impl Session<'_> {
                     // Nobody waits for a piece whose connection has ended.
                     tokio::spawn(async move { _ = made.send(Command::Copied(publisher.copy(cursor).await)).await });
                 }
-                Effect::Alive => fleet.alive(&self.hello.node_id),
-                Effect::Applied(applied) => fleet.applied(&self.hello.node_id, &applied),
+                Effect::Alive => fleet.alive(&self.seat),
+                Effect::Applied(applied) => fleet.applied(&self.seat, &applied),
                 Effect::Refused(refused) => {
                     tracing::warn!(
                         node = self.hello.node_id,
@@ -170,11 +171,11 @@ impl Session<'_> {
                         error = refused.fault,
                         "data plane refused changes and serves on what it had"
                     );
-                    fleet.refused_rows(&self.hello.node_id, &refused);
+                    fleet.refused_rows(&self.seat, &refused);
                 }
                 Effect::Report(report) => self.report(&report),
                 Effect::Asked { key, outcome } => self.questions.answered(key, outcome),
-                Effect::Left => fleet.says_goodbye(&self.hello.node_id),
+                Effect::Left => fleet.says_goodbye(&self.seat),
                 Effect::HangUp(reason) => {
                     let _ = self.writes.try_send(Frame::Close);
                     return Some(reason);
@@ -212,14 +213,16 @@ impl Session<'_> {
             protocol: Protocol::Stream,
             reason: "both ends have cluster_gwctl_sync on",
         };
-        self.presence = Some(Presence::enter(self.shared, &identity));
+        let presence = Presence::enter(self.shared, &identity);
+        self.seat = presence.seat.clone();
+        self.presence = Some(presence);
         self.questions.open(self.shared.fleet.calls(), &hello.node_id);
         let plugins = hello.plugins.iter().map(|plugin| plugin.name.clone()).collect();
-        self.shared.fleet.introduced(&hello.node_id, &hello.labels, plugins);
+        self.shared.fleet.introduced(&self.seat, &hello.labels, plugins);
         self.hello = hello;
         if let Start::From(version) = &start {
             let digest = self.hello.held.as_ref().map(|held| held.digest.as_str()).unwrap_or_default();
-            self.shared.fleet.holds(&self.hello.node_id, *version, digest);
+            self.shared.fleet.holds(&self.seat, *version, digest);
         }
         let withheld = self.publisher.judge(&self.hello);
         self.take_verdict(withheld.clone());
@@ -246,7 +249,7 @@ impl Session<'_> {
             Report::Copying { why } => tracing::info!(node, why, "data plane is sent the whole configuration"),
             Report::Diverged { why } => {
                 tracing::warn!(node, error = why, "data plane asks for the whole configuration");
-                self.shared.fleet.diverged(node);
+                self.shared.fleet.diverged(&self.seat);
             }
             Report::NotMade { fault } => {
                 tracing::error!(node, error = fault, "cannot make what the data plane lacks; trying again");

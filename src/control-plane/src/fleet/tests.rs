@@ -1,5 +1,7 @@
 use super::*;
+use gwctl_wire::stream::message::{Applied, Refused};
 use gwctl_wire::v1::{BasicInfo, PluginVersion};
+use gwctl_wire::v2::Dialect;
 
 fn table() -> FleetTable {
     let (state, purge_delay, news) = (Mutex::default(), Duration::from_secs(60), broadcast::Sender::new(8));
@@ -107,18 +109,19 @@ fn a_node_is_behind_until_it_reports_the_newest_hash() {
     assert_eq!(fleet.config_hash.as_deref(), Some("two"));
 }
 
-fn streaming(table: &FleetTable) {
+fn streaming(table: &FleetTable) -> Seat {
     table.committed_at(4, 1);
-    table.connected(&Identity { protocol: Protocol::Stream, reason: "both can", ..identity("a") });
-    table.introduced("a", &BTreeMap::from([("zone".to_owned(), "one".to_owned())]), vec!["cors".to_owned()]);
-    table.judged("a", None);
-    table.holds("a", 4, "d4");
+    let seat = table.connected(&Identity { protocol: Protocol::Stream, reason: "both can", ..identity("a") });
+    table.introduced(&seat, &BTreeMap::from([("zone".to_owned(), "one".to_owned())]), vec!["cors".to_owned()]);
+    table.judged(&seat, None);
+    table.holds(&seat, 4, "d4");
+    seat
 }
 
 #[test]
 fn a_node_with_our_own_sync_shows_version_digest_and_lag() {
     let table = table();
-    streaming(&table);
+    let seat = streaming(&table);
     table.digest(5, "d5".to_owned());
     table.committed_at(5, unix_millis());
     let fleet = table.fleet(5);
@@ -126,7 +129,7 @@ fn a_node_with_our_own_sync_shows_version_digest_and_lag() {
     assert_eq!((member.applied_version, member.lags, fleet.config_hash.as_deref()), (Some(4), None, Some("d5")));
     assert_eq!((member.state.as_deref(), member.protocol_reason.as_deref()), (Some("online"), Some("both can")));
     let applied = Applied { version: 5, digest: "d5".to_owned(), stored_us: 900, active_us: 1500 };
-    table.applied("a", &applied);
+    table.applied(&seat, &applied);
     let member = table.fleet(5).items.remove(0);
     assert_eq!((member.applied_version, member.lag_millis, member.apply_millis), (Some(5), Some(0), Some(2)));
     assert_eq!((member.lags.map(|lags| lags.reports), member.stored_micros), (Some(1), Some(900)));
@@ -137,27 +140,27 @@ fn a_node_with_our_own_sync_shows_version_digest_and_lag() {
 #[test]
 fn changes_made_while_a_node_was_away_are_no_lag() {
     let table = table();
-    streaming(&table);
+    let seat = streaming(&table);
     table.committed_at(5, 2);
-    table.applied("a", &Applied { version: 5, ..Applied::default() });
+    table.applied(&seat, &Applied { version: 5, ..Applied::default() });
     assert_eq!(table.fleet(5).items[0].lags, None);
 }
 
 #[test]
 fn a_refusal_names_the_row_and_a_goodbye_is_no_loss() {
     let table = table();
-    streaming(&table);
+    let seat = streaming(&table);
     let (entity, id) = (Some("routes".to_owned()), Some("r".to_owned()));
-    table.refused_rows("a", &Refused { version: 5, entity, id, fault: "bad".to_owned(), ..Refused::default() });
-    table.diverged("a");
+    table.refused_rows(&seat, &Refused { version: 5, entity, id, fault: "bad".to_owned(), ..Refused::default() });
+    table.diverged(&seat);
     let member = table.fleet(5).items.remove(0);
     assert_eq!(member.last_error.as_deref(), Some("version 5: routes r: bad"));
     assert_eq!(member.refusal.and_then(|refusal| refusal.entity).as_deref(), Some("routes"));
     assert_eq!(member.divergences, Some(1));
     table.disconnected("a", Protocol::Stream);
     assert_eq!(table.fleet(5).items[0].state.as_deref(), Some("offline"));
-    table.connected(&Identity { protocol: Protocol::Stream, ..identity("a") });
-    table.says_goodbye("a");
+    let seat = table.connected(&Identity { protocol: Protocol::Stream, ..identity("a") });
+    table.says_goodbye(&seat);
     table.disconnected("a", Protocol::Stream);
     assert_eq!(table.fleet(5).items[0].state.as_deref(), Some("left"));
     table.connected(&Identity { protocol: Protocol::Stream, ..identity("a") });
@@ -264,4 +267,25 @@ fn a_row_unheard_of_for_the_purge_delay_is_gone() {
     assert_eq!(table.fleet(0).items.len(), 1, "a connected node is never purged");
     table.disconnected("a", Protocol::V1);
     assert!(table.fleet(0).items.is_empty());
+}
+
+#[test]
+fn what_an_earlier_connection_still_brings_changes_nothing() {
+    let table = table();
+    let stream = || Identity { protocol: Protocol::Stream, ..identity("a") };
+    let (earlier, newer) = (table.connected(&stream()), table.connected(&stream()));
+    table.holds(&newer, 7, "d7");
+    table.applied(&newer, &Applied { version: 8, digest: "d8".to_owned(), ..Applied::default() });
+    table.applied(&earlier, &Applied { version: 6, digest: "d6".to_owned(), ..Applied::default() });
+    table.refused_rows(&earlier, &Refused { version: 7, fault: "bad".to_owned(), ..Refused::default() });
+    table.judged(&earlier, Some(("plugin_set_incompatible", "lacks cors")));
+    table.diverged(&earlier);
+    table.says_goodbye(&earlier);
+    table.disconnected("a", Protocol::Stream);
+    let member = table.fleet(8).items.remove(0);
+    assert_eq!((member.applied_version, member.config_hash.as_deref()), (Some(8), Some("d8")));
+    assert_eq!((member.last_error, member.sync_detail, member.divergences), (None, None, None));
+    assert_eq!(member.state.as_deref(), Some("online"));
+    table.disconnected("a", Protocol::Stream);
+    assert_eq!(table.fleet(8).items[0].state.as_deref(), Some("offline"), "it never said goodbye");
 }

@@ -1,0 +1,130 @@
+//! What is told by our own sync. A report is told once, so one that arrives late, by a connection the node has given up,
+//! must not stand in the place of a later one.
+
+use super::{FleetTable, Member};
+use gwctl_entities::fleet::FleetRefusal;
+use gwctl_store::unix_millis;
+use gwctl_wire::compat::SyncStatus;
+use gwctl_wire::stream::message::{Applied, Refused};
+use std::collections::BTreeMap;
+
+/// The place of one connection in the table.
+#[derive(Debug, Clone, Default)]
+pub struct Seat {
+    pub(super) id: String,
+    pub(super) number: u64,
+}
+
+impl FleetTable {
+    /// What a node with our own sync said of itself.
+    pub fn introduced(&self, seat: &Seat, labels: &BTreeMap<String, String>, plugins: Vec<String>) {
+        self.change(seat, |member| {
+            member.labels.clone_from(labels);
+            member.plugins = Some(plugins);
+            member.recorded = true;
+            None
+        });
+    }
+
+    /// A node with our own sync may be sent the configuration (None), or may not: Kong's status and the reason.
+    pub fn judged(&self, seat: &Seat, withheld: Option<(&str, &str)>) {
+        self.change(seat, |member| {
+            let status = withheld.map_or(SyncStatus::Normal.as_str(), |(status, _)| status);
+            let refused = withheld.is_some() && member.sync_status != status;
+            status.clone_into(&mut member.sync_status);
+            member.sync_detail = withheld.map(|(_, words)| words.to_owned());
+            refused.then_some("refused")
+        });
+    }
+
+    /// A node with our own sync came with this version.
+    pub fn holds(&self, seat: &Seat, version: u64, digest: &str) {
+        self.change(seat, |member| {
+            member.applied_version = Some(version);
+            digest.clone_into(&mut member.config_hash);
+            None
+        });
+    }
+
+    /// A node with our own sync has put a version in force.
+    pub fn applied(&self, seat: &Seat, applied: &Applied) {
+        let committed = self.first_committed(&seat.id, applied.version);
+        self.change(seat, |member| {
+            let now = unix_millis();
+            // What was committed while it was away says nothing about how fast changes travel.
+            if let Some(committed) = committed.filter(|committed| *committed >= member.connected_millis) {
+                member.lags.add(now, now.saturating_sub(committed));
+            }
+            member.applied_version = Some(applied.version);
+            member.config_hash.clone_from(&applied.digest);
+            (member.stored_micros, member.active_micros) = (Some(applied.stored_us), Some(applied.active_us));
+            (member.last_error, member.refusal) = (None, None);
+            member.last_seen_millis = now;
+            Some("applied")
+        });
+    }
+
+    /// When the oldest version was committed that a node had not yet put in force, up to this one.
+    fn first_committed(&self, id: &str, version: u64) -> Option<u64> {
+        let state = self.lock();
+        let before = state.members.get(id)?.applied_version.unwrap_or(0);
+        let missing = state.committed.iter().find(|(committed, _)| *committed > before);
+        missing.filter(|(committed, _)| *committed <= version).map(|(_, millis)| *millis)
+    }
+
+    /// A node with our own sync refused a version and serves what it had.
+    pub fn refused_rows(&self, seat: &Seat, refused: &Refused) {
+        self.change(seat, |member| {
+            let row = match (&refused.entity, &refused.id) {
+                (Some(entity), Some(id)) => format!("{entity} {id}: "),
+                _ => String::new(),
+            };
+            member.last_error = Some(format!("version {}: {row}{}", refused.version, refused.fault));
+            member.refusal = Some(FleetRefusal {
+                version: refused.version,
+                entity: refused.entity.clone(),
+                id: refused.id.clone(),
+                fault: refused.fault.clone(),
+            });
+            Some("refused")
+        });
+    }
+
+    /// A node with our own sync asked for everything, since what it held did not fit.
+    pub fn diverged(&self, seat: &Seat) {
+        self.change(seat, |member| {
+            member.divergences += 1;
+            None
+        });
+    }
+
+    /// A node was heard.
+    pub fn alive(&self, seat: &Seat) {
+        self.change(seat, |member| {
+            member.last_seen_millis = unix_millis();
+            None
+        });
+    }
+
+    /// A node stops on purpose.
+    pub fn says_goodbye(&self, seat: &Seat) {
+        self.change(seat, |member| {
+            member.left = true;
+            None
+        });
+    }
+
+    /// Changes a row, and tells what it did if it is worth telling. What an earlier connection still
+    /// brings is of the past.
+    fn change(&self, seat: &Seat, change: impl FnOnce(&mut Member) -> Option<&'static str>) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let member = state.members.get_mut(&seat.id).filter(|member| member.newest == seat.number);
+        if let Some(member) = member {
+            if let Some(what) = change(member) {
+                self.tell(what, &seat.id, member, &state.made);
+            }
+            state.dirty = true;
+        }
+    }
+}
