@@ -9,6 +9,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("entities", &[]),
     ("wire", &["entities"]),
     ("websocket", &[]),
+    ("http1", &[]),
     ("router", &["entities"]),
     ("declarative", &["entities"]),
     ("certs", &[]),
@@ -20,7 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lua", &["entities", "plugins", "lifecycle"]),
     ("admin-client", &["entities"]),
     ("admin-api", &["entities", "declarative", "lifecycle"]),
-    ("proxy", &["entities", "router", "certs", "plugins", "lifecycle"]),
+    ("proxy", &["entities", "http1", "router", "certs", "plugins", "lifecycle"]),
     ("discovery", &["entities", "admin-client", "lifecycle"]),
     ("control-plane", &[FLOOR_0, "store", "link", "plugins", "lua", "admin-api", "discovery"]),
     ("data-plane", &[FLOOR_0, "store", "link", "plugins", "lua", "admin-api", "proxy"]),
@@ -29,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testkit", &["*"]),
 ];
 const FLOOR_0: &str = "floor 0";
-const PURE: &[&str] = &["entities", "wire", "websocket", "router", "declarative", "certs", "conf", "lifecycle"];
+const PURE: &[&str] = &["entities", "wire", "websocket", "http1", "router", "declarative", "certs", "conf", "lifecycle"];
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))

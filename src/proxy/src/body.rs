@@ -1,13 +1,12 @@
 //! The body of a response on its way to the client.
 
 use crate::flight::Flight;
-use crate::upstream::connection::Connection;
+use crate::upstream::connection::{Break, Connection};
 use crate::upstream::pool::PoolKey;
 use bytes::Bytes;
 use gwctl_plugins::Phases;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,7 +16,7 @@ use tokio::time::Sleep;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyFault {
     #[error("the upstream broke off: {0}")]
-    Upstream(hyper::Error),
+    Upstream(Break),
     #[error("the upstream stopped sending")]
     Stalled,
     #[error("a plugin failed")]
@@ -27,12 +26,16 @@ pub(crate) enum BodyFault {
 /// Where the bytes come from.
 pub(crate) enum Origin {
     Whole(Option<Bytes>),
-    Upstream { incoming: Incoming, back: Option<(Connection, PoolKey)>, stalled: Option<Pin<Box<Sleep>>> },
+    /// The connection goes back once all of it has been read.
+    Upstream {
+        from: Option<(Connection, PoolKey)>,
+        stalled: Option<Pin<Box<Sleep>>>,
+    },
 }
 
 impl Origin {
-    pub(crate) fn upstream(incoming: Incoming, connection: Connection, key: PoolKey) -> Origin {
-        Origin::Upstream { incoming, back: Some((connection, key)), stalled: None }
+    pub(crate) fn upstream(connection: Connection, key: PoolKey) -> Origin {
+        Origin::Upstream { from: Some((connection, key)), stalled: None }
     }
 }
 
@@ -59,32 +62,26 @@ impl Downstream {
     fn origin_ended(&self) -> bool {
         match &self.origin {
             Origin::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
-            Origin::Upstream { incoming, .. } => incoming.is_end_stream(),
+            Origin::Upstream { from, .. } => from.as_ref().is_none_or(|(connection, _)| connection.is_end()),
         }
     }
 
     /// Returns the connection to the pool as soon as the response has been read.
     fn give_back(&mut self) {
-        let Origin::Upstream { back, .. } = &mut self.origin else { return };
-        let Some((mut connection, key)) = back.take() else { return };
-        let worker = self.flight.worker.clone();
-        if connection.is_ready() {
-            worker.pool.put(key, connection);
-        } else if connection.is_open() {
-            tokio::task::spawn_local(async move {
-                if connection.ready().await {
-                    worker.pool.put(key, connection);
-                }
-            });
+        if let Origin::Upstream { from, .. } = &mut self.origin
+            && let Some((connection, key)) = from.take()
+        {
+            self.flight.worker.pool.put(key, connection);
         }
     }
 
     fn poll_origin(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
-        let (incoming, stalled) = match &mut self.origin {
+        let (connection, stalled) = match &mut self.origin {
             Origin::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Origin::Upstream { incoming, stalled, .. } => (incoming, stalled),
+            Origin::Upstream { from: None, .. } => return Poll::Ready(None),
+            Origin::Upstream { from: Some((connection, _)), stalled } => (connection, stalled),
         };
-        match Pin::new(incoming).poll_frame(task) {
+        match connection.poll_body(task) {
             Poll::Ready(frame) => {
                 *stalled = None;
                 if frame.is_none() || self.origin_ended() {
@@ -160,7 +157,8 @@ impl Body for Downstream {
         match &self.origin {
             _ if self.filtered => SizeHint::default(),
             Origin::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
-            Origin::Upstream { incoming, .. } => incoming.size_hint(),
+            Origin::Upstream { from: Some((connection, _)), .. } => connection.size_hint(),
+            Origin::Upstream { from: None, .. } => SizeHint::with_exact(0),
         }
     }
 }

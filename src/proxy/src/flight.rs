@@ -4,6 +4,7 @@ use crate::balancer::{Lease, set_cookie};
 use crate::body::{Downstream, Origin};
 use crate::respond::{add_headers, from_upstream, set_length};
 use crate::snapshot::Snapshot;
+use crate::upstream::connection::ResponseHead;
 use crate::upstream::outbound::Inbound;
 use crate::upstream::send::Answered;
 use crate::worker::Worker;
@@ -48,11 +49,11 @@ impl Flight {
 
     /// Passes on the response of the upstream.
     pub(crate) fn pass_on(mut self: Box<Self>, answered: Answered) -> http::Response<Downstream> {
-        let Answered { response, connection, key, lease, cookie } = answered;
+        let Answered { head, connection, key, lease, cookie } = answered;
+        let ResponseHead { status, version, headers } = head;
         self.lease = lease;
         self.context.times.answered = Some(self.context.times.started.elapsed());
-        let (head, incoming) = response.into_parts();
-        let mut response = from_upstream(head.headers, head.status);
+        let mut response = from_upstream(headers, status);
         if let Some(cookie) = cookie {
             set_cookie(&mut response.headers, cookie);
         }
@@ -63,9 +64,9 @@ impl Flight {
         };
         let origin = match replacement {
             Some((exit, source)) => Origin::Whole(Some(self.replace(exit, source))),
-            None => Origin::upstream(incoming, connection, key),
+            None => Origin::upstream(connection, key),
         };
-        add_headers(&mut self.context, &self.worker.options, Some((head.version, head.status)));
+        add_headers(&mut self.context, &self.worker.options, Some((version, status)));
         let head = self.head();
         http::Response::from_parts(head, Downstream::new(origin, self))
     }

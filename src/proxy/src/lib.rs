@@ -41,6 +41,7 @@ pub mod snapshot;
 pub mod stats;
 mod stream;
 pub mod tables;
+mod transport;
 mod unrun;
 mod upgrade;
 mod upstream;

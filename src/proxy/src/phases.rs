@@ -8,6 +8,7 @@ use crate::plans::Plan;
 use crate::respond::failure_exit;
 use crate::upgrade::splice;
 use crate::upstream::send::{Answered, Choice, Failure, Outgoing, send};
+use gwctl_http1::Spelling;
 use gwctl_plugins::{Context, Exit, Phases, Scheme, Source, Upstream};
 use gwctl_router::{Gate, HeaderLookup, Match, Request as Asked, RequestPath};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, UPGRADE};
@@ -43,11 +44,10 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
     }
     match proxy(&mut flight, prefix).await {
         Ok(mut answered) => {
-            if answered.response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                let Some(client) = upgrade else {
+            if answered.head.status == StatusCode::SWITCHING_PROTOCOLS {
+                let Some((client, upstream)) = upgrade.zip(answered.connection.pass()) else {
                     return flight.answer(failure_exit(&Failure::Unreachable), Source::Error);
                 };
-                let upstream = hyper::upgrade::on(&mut answered.response);
                 splice(client, upstream, answered.lease.take());
             }
             flight.pass_on(answered)
@@ -192,6 +192,7 @@ async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Answered, 
         tls: plan.and_then(|plan| plan.tls.clone()),
         uri: uri(&upstream, context).ok_or(Failure::Malformed("path"))?,
         prefix,
+        spelling: Spelling::default(),
         host: upstream.host_header.clone(),
         upstream_host: balancer.and_then(|balancer| balancer.host_header.clone()),
     };

@@ -7,7 +7,7 @@
 mod hello;
 mod open;
 mod relay;
-mod rewound;
+pub(crate) mod rewound;
 mod way;
 
 pub(crate) use open::OpenStreams;

@@ -2,6 +2,7 @@
 
 pub(crate) mod connection;
 pub(crate) mod dns;
+mod http1;
 pub(crate) mod outbound;
 pub(crate) mod pool;
 pub(crate) mod send;

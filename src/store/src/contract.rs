@@ -39,10 +39,6 @@ pub trait Store: Send + Sync {
     /// One version with its deltas; None when it is not in the log (any more).
     fn change(&self, version: u64) -> Result<Option<Change>, EntityError>;
 
-    /// The deltas of one version from number `skip` on, until `bytes` of what is stored of them are passed (one at least);
-    /// None when it is not in the log (any more). For those who must bear a version of any size.
-    fn part_of_change(&self, version: u64, skip: usize, bytes: usize) -> Result<Option<Part>, EntityError>;
-
     /// What tells this store from every other, whatever their versions; made with the store.
     fn id(&self) -> &str;
 
@@ -159,12 +155,12 @@ pub struct Delta {
 }
 
 /// The outcome of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Commit {
     /// The version of this batch; when nothing changed, the version there was already.
     pub version: u64,
-    /// How many records it changed; [`Store::change`] tells which. 0: nothing changed.
-    pub changes: usize,
+    /// Deletions first, children before parents; then the others, parents before children. Empty: nothing changed.
+    pub deltas: Arc<[Delta]>,
 }
 
 /// One version of the log.
@@ -178,19 +174,8 @@ pub struct Change {
     pub origin: Origin,
     /// Digest of what it left; None for versions from before digests were kept.
     pub digest: Option<Digest>,
-    /// Deletions first, children before parents; then the others, parents before children.
+    /// Ordered as in [`Commit`].
     pub deltas: Arc<[Delta]>,
-}
-
-/// Some deltas of one version.
-#[derive(Debug, Clone)]
-pub struct Part {
-    /// The version with just these deltas.
-    pub change: Change,
-    /// How many deltas the version has in all.
-    pub total: usize,
-    /// None of them follows.
-    pub last: bool,
 }
 
 /// Answer of [`Store::changes_since`].

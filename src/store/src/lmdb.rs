@@ -1,6 +1,6 @@
 //! The embedded store: one folder, no server, crash-safe.
 
-use crate::contract::{Change, Changes, Commit, HistoryEntry, Origin, Part, Place, Position, Rows, Store, Work};
+use crate::contract::{Change, Changes, Commit, HistoryEntry, Origin, Place, Position, Rows, Store, Work};
 use crate::digest::Digest;
 use crate::environment::{Environment, MapSize, Reading};
 use crate::fault::{Fault, StoreError};
@@ -153,21 +153,20 @@ impl LmdbStore {
             return Ok(Run::Outgrown);
         }
         worked?;
-        let changed = batch.changed(&self.ranks).map_err(|fault| self.at(fault))?;
-        let changes = changed.len();
-        if changes == 0 {
-            return Ok(Run::Done(Commit { version, changes }));
+        let deltas = batch.deltas(&self.ranks);
+        if deltas.is_empty() {
+            return Ok(Run::Done(Commit { version, deltas: Arc::from([]) }));
         }
         let version = version + 1;
         let mut txn = batch.txn;
         let keep = log::Keep { versions: self.options.keep_versions, changes: self.options.keep_changes };
-        let written = log::append(&mut txn, tables, &self.registry, version, now, origin, &changed)
-            .and_then(|()| log::trim_in_passing(&mut txn, tables, keep, changes))
+        let written = log::append(&mut txn, tables, &self.registry, version, now, origin, &deltas)
+            .and_then(|()| log::trim_in_passing(&mut txn, tables, keep, deltas.len()))
             .and_then(|()| Ok(txn.commit()?));
         match written {
             Ok(()) => {
                 self.newest.send_replace(version);
-                Ok(Run::Done(Commit { version, changes }))
+                Ok(Run::Done(Commit { version, deltas: deltas.into() }))
             }
             Err(fault) if fault.is_outgrown() => Ok(Run::Outgrown),
             Err(fault) => Err(self.at(fault).into()),
@@ -234,10 +233,6 @@ impl Store for LmdbStore {
 
     fn change(&self, version: u64) -> Result<Option<Change>, EntityError> {
         Ok(self.reading(|txn| log::change(txn, &self.environment.tables, version))?)
-    }
-
-    fn part_of_change(&self, version: u64, skip: usize, bytes: usize) -> Result<Option<Part>, EntityError> {
-        Ok(self.reading(|txn| log::part(txn, &self.environment.tables, version, skip, bytes))?)
     }
 
     fn id(&self) -> &str {

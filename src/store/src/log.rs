@@ -1,9 +1,8 @@
 //! The change log and the version counter.
 
-use crate::contract::{Change, Changes, Delta, HistoryEntry, Origin, Part, Position};
+use crate::contract::{Change, Changes, Delta, HistoryEntry, Origin, Position};
 use crate::digest::{self, Digest};
 use crate::fault::Fault;
-use crate::keys;
 use crate::tables::{Tables, decode, encode};
 use gwctl_entities::{Record, Registry};
 use heed::{RoTxn, RwTxn};
@@ -91,17 +90,7 @@ fn number(bytes: &[u8]) -> Result<u64, Fault> {
     Ok(u64::from_be_bytes(*bytes))
 }
 
-/// A record that a batch changed. What it is now lies in the table of records.
-pub(crate) struct Changed<'s> {
-    pub(crate) entity: &'s str,
-    pub(crate) id: Box<str>,
-    /// The record before, as stored.
-    pub(crate) old: Option<Box<[u8]>>,
-    pub(crate) deleted: bool,
-}
-
-/// Writes the next version and the digest it leads to. Records are copied as they are stored, one at a time: a version
-/// may be larger than anyone wants to hold.
+/// Writes the next version and the digest it leads to. `deltas` carry its number already.
 pub(crate) fn append(
     txn: &mut RwTxn<'_>,
     tables: &Tables,
@@ -109,38 +98,20 @@ pub(crate) fn append(
     version: u64,
     time_millis: u64,
     origin: &Origin,
-    changes: &[Changed<'_>],
+    deltas: &[Delta],
 ) -> Result<(), Fault> {
     let key = version.to_be_bytes();
     let mut digest = position(txn, tables)?.digest;
-    let mut text = Vec::new();
-    for (number, changed) in (0_u32..).zip(changes) {
-        let Changed { entity, id, old, .. } = changed;
-        let new = tables.records.get(txn, &keys::key(&[entity, id]))?;
-        if digest::counts(registry, entity) {
-            digest.change_stored(entity, id, old.as_deref(), new);
-        }
-        text.clear();
-        write_delta(&mut text, version, changed, new)?;
-        tables.deltas.put(txn, &delta_key(version, number), &text)?;
+    for delta in deltas.iter().filter(|delta| digest::counts(registry, &delta.entity)) {
+        digest.change(&delta.entity, &delta.id, delta.old.as_ref(), delta.new.as_ref());
     }
-    let head = Head { time_millis, origin: origin.clone(), deltas: changes.len(), digest: Some(digest) };
+    let head = Head { time_millis, origin: origin.clone(), deltas: deltas.len(), digest: Some(digest) };
     tables.meta.put(txn, DIGEST, &digest.to_bytes())?;
     tables.heads.put(txn, &key, &encode(&head)?)?;
-    Ok(tables.meta.put(txn, VERSION, &key)?)
-}
-
-/// A [`Delta`] as JSON, made of records that are JSON already.
-fn write_delta(text: &mut Vec<u8>, version: u64, changed: &Changed<'_>, new: Option<&[u8]>) -> Result<(), Fault> {
-    let head = [encode(&version)?, encode(&changed.entity)?, encode(&changed.id)?];
-    let values = [&head[0], &head[1], &head[2], changed.old.as_deref().unwrap_or(b"null"), new.unwrap_or(b"null")];
-    for (name, value) in [r#"{"version":"#, r#","entity":"#, r#","id":"#, r#","old":"#, r#","new":"#].iter().zip(values)
-    {
-        text.extend_from_slice(name.as_bytes());
-        text.extend_from_slice(value);
+    for (number, delta) in (0_u32..).zip(deltas) {
+        tables.deltas.put(txn, &[key.as_slice(), &number.to_be_bytes()].concat(), &encode(delta)?)?;
     }
-    text.push(b'}');
-    Ok(())
+    Ok(tables.meta.put(txn, VERSION, &key)?)
 }
 
 /// The oldest version the changes since which are all there.
@@ -173,38 +144,6 @@ pub(crate) fn change(txn: &RoTxn<'_>, tables: &Tables, version: u64) -> Result<O
         Some(head) => read(txn, tables, version, head).map(Some),
         None => Ok(None),
     }
-}
-
-/// See [`crate::Store::part_of_change`].
-pub(crate) fn part(
-    txn: &RoTxn<'_>,
-    tables: &Tables,
-    version: u64,
-    skip: usize,
-    bytes: usize,
-) -> Result<Option<Part>, Fault> {
-    let Some(head) = tables.heads.get(txn, &version.to_be_bytes())? else { return Ok(None) };
-    let Head { time_millis, origin, digest, deltas: total } = decode("heading of a version", head)?;
-    let from = delta_key(version, u32::try_from(skip).unwrap_or(u32::MAX));
-    let to = delta_key(version, u32::MAX);
-    let (mut deltas, mut size) = (Vec::new(), 0);
-    for entry in tables.deltas.range(txn, &(Bound::Included(from.as_slice()), Bound::Included(to.as_slice())))? {
-        let text = entry?.1;
-        size += text.len();
-        deltas.push(decode("delta", text)?);
-        if size > bytes {
-            break;
-        }
-    }
-    let last = skip.saturating_add(deltas.len()) >= total;
-    Ok(Some(Part { change: Change { version, time_millis, origin, digest, deltas: deltas.into() }, total, last }))
-}
-
-fn delta_key(version: u64, number: u32) -> [u8; 12] {
-    let mut key = [0; 12];
-    key[..8].copy_from_slice(&version.to_be_bytes());
-    key[8..].copy_from_slice(&number.to_be_bytes());
-    key
 }
 
 fn read(txn: &RoTxn<'_>, tables: &Tables, version: u64, head: &[u8]) -> Result<Change, Fault> {

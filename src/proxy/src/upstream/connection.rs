@@ -1,15 +1,21 @@
-//! One connection to an upstream, over hyper's client codecs.
+//! One connection to an upstream: our own codec for HTTP/1.1, the HTTP library's for HTTP/2.
 
 use crate::server::Here;
+use crate::transport::Transport;
+use crate::upstream::http1::Http1;
 use crate::upstream::outbound::Outbound;
-use http::{Request, Response};
+use bytes::{Bytes, BytesMut};
+use gwctl_http1::{Fault, Spelling};
+use http::{HeaderMap, Request, StatusCode, Version};
+use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use hyper::client::conn::{TrySendError, http1, http2};
+use hyper::client::conn::{TrySendError, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// Silence on an HTTP/2 connection after which the upstream is asked whether it is still there, and how long it may take
@@ -17,15 +23,43 @@ use tokio::net::TcpStream;
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PONG_LIMIT: Duration = Duration::from_secs(20);
 
-/// A connection that carries one request at a time over HTTP/1.1, or a share of one that carries many over HTTP/2.
+/// A connection that carries one request at a time over HTTP/1.1, or a share of one that carries many over HTTP/2. The
+/// body of the response is read through it.
 pub(crate) struct Connection {
-    sender: Sender,
+    way: Way,
     requests: u32,
 }
 
-enum Sender {
-    Http1(http1::SendRequest<Outbound>),
-    Http2(http2::SendRequest<Outbound>),
+enum Way {
+    Http1(Box<Http1>),
+    Http2 {
+        sender: http2::SendRequest<Outbound>,
+        incoming: Option<Incoming>,
+    },
+    /// Taken over by another protocol.
+    Passed,
+}
+
+/// Head of a response.
+pub(crate) struct ResponseHead {
+    pub(crate) status: StatusCode,
+    pub(crate) version: Version,
+    pub(crate) headers: HeaderMap,
+}
+
+/// Why no response came, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Break {
+    #[error("connection closed before the response")]
+    Closed,
+    #[error("the body of the request could not be read")]
+    Client,
+    #[error("malformed response: {0}")]
+    Malformed(#[from] Fault),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Http2(#[from] hyper::Error),
 }
 
 /// Why no response came.
@@ -33,7 +67,7 @@ pub(crate) enum SendError {
     /// Nothing was written; the request comes back. The connection had been closed meanwhile.
     Unsent(Box<Request<Outbound>>),
     /// It may have been written, in part or whole.
-    Sent(hyper::Error),
+    Sent(Break),
 }
 
 impl Connection {
@@ -46,25 +80,14 @@ impl Connection {
         Ok(stream)
     }
 
-    /// Starts HTTP/1.1 on a stream. The codec runs as a task of this worker until either side closes.
-    pub(crate) async fn start<S>(stream: S) -> io::Result<Connection>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let (sender, codec) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-        tokio::task::spawn_local(async move {
-            if let Err(error) = codec.with_upgrades().await {
-                tracing::debug!(%error, "upstream connection ended");
-            }
-        });
-        Ok(Connection { sender: Sender::Http1(sender), requests: 0 })
+    /// Starts HTTP/1.1 on a stream.
+    pub(crate) fn start(stream: Transport<TcpStream>) -> Connection {
+        Connection { way: Way::Http1(Box::new(Http1::new(stream))), requests: 0 }
     }
 
-    /// Starts HTTP/2 on a stream, without asking first: gRPC speaks nothing else.
-    pub(crate) async fn start_http2<S>(stream: S) -> io::Result<Connection>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    /// Starts HTTP/2 on a stream, without asking first: gRPC speaks nothing else. The codec runs as a task of this worker
+    /// until either side closes.
+    pub(crate) async fn start_http2(stream: Transport<TcpStream>) -> io::Result<Connection> {
         let mut builder = http2::Builder::new(Here);
         builder
             .timer(TokioTimer::new())
@@ -77,39 +100,34 @@ impl Connection {
                 tracing::debug!(%error, "upstream connection ended");
             }
         });
-        Ok(Connection { sender: Sender::Http2(sender), requests: 0 })
+        Ok(Connection { way: Way::Http2 { sender, incoming: None }, requests: 0 })
     }
 
     /// Another share of the same connection; None when it carries one request at a time.
     pub(crate) fn share(&self) -> Option<Connection> {
-        match &self.sender {
-            Sender::Http1(_) => None,
-            Sender::Http2(sender) => {
-                Some(Connection { sender: Sender::Http2(sender.clone()), requests: self.requests })
-            }
+        let Way::Http2 { sender, .. } = &self.way else { return None };
+        let way = Way::Http2 { sender: sender.clone(), incoming: None };
+        Some(Connection { way, requests: self.requests })
+    }
+
+    /// Whether another request can be sent now.
+    pub(crate) fn is_open(&mut self) -> bool {
+        match &mut self.way {
+            Way::Http1(connection) => connection.is_open(),
+            Way::Http2 { sender, .. } => !sender.is_closed(),
+            Way::Passed => false,
         }
     }
 
-    pub(crate) fn is_open(&self) -> bool {
-        match &self.sender {
-            Sender::Http1(sender) => !sender.is_closed(),
-            Sender::Http2(sender) => !sender.is_closed(),
-        }
+    /// Whether the last exchange has ended so that the next one can begin.
+    pub(crate) fn is_reusable(&self) -> bool {
+        matches!(&self.way, Way::Http1(connection) if connection.is_reusable())
     }
 
-    /// Whether the last response has been read and the next request can be sent.
-    pub(crate) fn is_ready(&self) -> bool {
-        match &self.sender {
-            Sender::Http1(sender) => sender.is_ready(),
-            Sender::Http2(sender) => sender.is_ready(),
-        }
-    }
-
-    /// Waits for that; false when the connection closed instead.
-    pub(crate) async fn ready(&mut self) -> bool {
-        match &mut self.sender {
-            Sender::Http1(sender) => sender.ready().await.is_ok(),
-            Sender::Http2(sender) => sender.ready().await.is_ok(),
+    /// Frees what an idle connection does not need.
+    pub(crate) fn rest(&mut self) {
+        if let Way::Http1(connection) = &mut self.way {
+            connection.rest();
         }
     }
 
@@ -119,11 +137,61 @@ impl Connection {
     }
 
     /// Sends a request and waits for the head of the response.
-    pub(crate) async fn send(&mut self, request: Request<Outbound>) -> Result<Response<Incoming>, SendError> {
+    pub(crate) async fn send(
+        &mut self,
+        request: Request<Outbound>,
+        spelling: &Spelling,
+    ) -> Result<ResponseHead, SendError> {
         self.requests += 1;
-        match &mut self.sender {
-            Sender::Http1(sender) => sender.try_send_request(request).await.map_err(failed),
-            Sender::Http2(sender) => sender.try_send_request(request).await.map_err(failed),
+        match &mut self.way {
+            Way::Http1(connection) => {
+                let head = connection.send(request, spelling).await?;
+                Ok(ResponseHead { status: head.status, version: head.version, headers: head.headers })
+            }
+            Way::Http2 { sender, incoming } => {
+                let response = sender.try_send_request(request).await.map_err(failed)?;
+                let (head, body) = response.into_parts();
+                *incoming = Some(body);
+                Ok(ResponseHead { status: head.status, version: head.version, headers: head.headers })
+            }
+            Way::Passed => Err(SendError::Unsent(Box::new(request))),
+        }
+    }
+
+    /// The next part of the response's body.
+    pub(crate) fn poll_body(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Break>>> {
+        match &mut self.way {
+            Way::Http1(connection) => connection.poll_body(task),
+            Way::Http2 { incoming: Some(incoming), .. } => {
+                Pin::new(incoming).poll_frame(task).map(|frame| frame.map(|frame| frame.map_err(Break::Http2)))
+            }
+            Way::Http2 { .. } | Way::Passed => Poll::Ready(None),
+        }
+    }
+
+    /// Whether the body of the response has been read.
+    pub(crate) fn is_end(&self) -> bool {
+        match &self.way {
+            Way::Http1(connection) => connection.is_end(),
+            Way::Http2 { incoming, .. } => incoming.as_ref().is_none_or(Body::is_end_stream),
+            Way::Passed => true,
+        }
+    }
+
+    /// What is known of the length of the rest of the body.
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        match &self.way {
+            Way::Http1(connection) => connection.left().map_or_else(SizeHint::default, SizeHint::with_exact),
+            Way::Http2 { incoming: Some(incoming), .. } => incoming.size_hint(),
+            Way::Http2 { .. } | Way::Passed => SizeHint::with_exact(0),
+        }
+    }
+
+    /// The stream and what was read of it, after a switch to another protocol. Only HTTP/1.1 knows that.
+    pub(crate) fn pass(&mut self) -> Option<(Transport<TcpStream>, BytesMut)> {
+        match std::mem::replace(&mut self.way, Way::Passed) {
+            Way::Http1(connection) => Some(connection.into_stream()),
+            _ => None,
         }
     }
 }
@@ -131,6 +199,6 @@ impl Connection {
 fn failed(mut error: TrySendError<Request<Outbound>>) -> SendError {
     match error.take_message() {
         Some(request) => SendError::Unsent(Box::new(request)),
-        None => SendError::Sent(error.into_error()),
+        None => SendError::Sent(Break::Http2(error.into_error())),
     }
 }

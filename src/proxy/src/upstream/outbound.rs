@@ -45,6 +45,8 @@ pub(crate) enum Outbound {
         progress: Rc<Progress>,
         /// Bytes to come, when the client declared the length.
         left: Option<u64>,
+        /// A part that was taken and has not been sent.
+        returned: Option<Bytes>,
     },
 }
 
@@ -53,7 +55,21 @@ impl Outbound {
     pub(crate) fn stream(stream: Box<dyn BodyStream>) -> (Outbound, Rc<Progress>) {
         let progress = Progress::new();
         let left = stream.declared_length();
-        (Outbound::Stream { stream, progress: progress.clone(), left }, progress)
+        (Outbound::Stream { stream, progress: progress.clone(), left, returned: None }, progress)
+    }
+
+    /// Takes back the one part that was taken and has not been sent: the body is as it was.
+    pub(crate) fn put_back(&mut self, part: Bytes) {
+        match self {
+            Self::Empty => {}
+            Self::Whole(bytes) => *bytes = Some(part),
+            Self::Stream { progress, left, returned, .. } => {
+                *left = left.map(|left| left + part.len() as u64);
+                *returned = Some(part);
+                progress.touched.set(false);
+                progress.done.set(false);
+            }
+        }
     }
 }
 
@@ -65,9 +81,12 @@ impl Body for Outbound {
         match self.get_mut() {
             Self::Empty => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Stream { stream, progress, left } => {
+            Self::Stream { stream, progress, left, returned } => {
                 progress.touched.set(true);
-                let part = stream.poll_part(task.waker());
+                let part = match returned.take() {
+                    Some(part) => Poll::Ready(Some(Ok(part))),
+                    None => stream.poll_part(task.waker()),
+                };
                 progress.waits_for_client.set(part.is_pending());
                 if part.is_ready() {
                     progress.last.set(Instant::now());

@@ -40,12 +40,12 @@ impl Pool {
         let mut pool = self.idle.borrow_mut();
         let idle = pool.get_mut(key)?;
         if key.http2 {
-            idle.retain(|idle| idle.connection.is_open());
+            idle.retain_mut(|idle| idle.connection.is_open());
             let last = idle.last_mut()?;
             last.since = Instant::now();
             return last.connection.share();
         }
-        while let Some(Idle { connection, since }) = idle.pop() {
+        while let Some(Idle { mut connection, since }) = idle.pop() {
             if since.elapsed() < self.idle_timeout && connection.is_open() {
                 return Some(connection);
             }
@@ -53,12 +53,13 @@ impl Pool {
         None
     }
 
-    /// Takes back a connection whose response has been read to its end.
-    pub(crate) fn put(&self, key: PoolKey, connection: Connection) {
+    /// Takes back a connection whose response has been read; it is closed when nothing more can be sent over it.
+    pub(crate) fn put(&self, key: PoolKey, mut connection: Connection) {
         let worn_out = self.max_requests != 0 && connection.requests() >= self.max_requests;
-        if key.http2 || worn_out || !connection.is_open() {
+        if key.http2 || worn_out || !connection.is_reusable() {
             return;
         }
+        connection.rest();
         let mut pool = self.idle.borrow_mut();
         let idle = pool.entry(key).or_default();
         if idle.len() < self.size {
@@ -77,7 +78,7 @@ impl Pool {
     /// Closes connections that have been idle for too long.
     pub(crate) fn sweep(&self) {
         self.idle.borrow_mut().retain(|_, idle| {
-            idle.retain(|idle| idle.since.elapsed() < self.idle_timeout && idle.connection.is_open());
+            idle.retain_mut(|idle| idle.since.elapsed() < self.idle_timeout && idle.connection.is_open());
             !idle.is_empty()
         });
     }

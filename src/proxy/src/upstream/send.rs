@@ -6,16 +6,17 @@
 
 use crate::balancer::{Balancer, Fault, Key, Lease, Outcome, Peer, host_value};
 use crate::forward::outgoing_headers;
-use crate::upstream::connection::{Connection, SendError};
+use crate::transport::Transport;
+use crate::upstream::connection::{Connection, ResponseHead, SendError};
 use crate::upstream::outbound::{Outbound, Progress};
 use crate::upstream::pool::PoolKey;
 use crate::upstream::tls::TlsSettings;
 use crate::worker::Worker;
 use bytes::Bytes;
+use gwctl_http1::Spelling;
 use gwctl_plugins::{Body, BodyError, Context, Scheme, Try, Upstream};
 use http::header::{CONNECTION, HOST};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
-use hyper::body::Incoming;
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -69,7 +70,7 @@ impl Failure {
 
 /// A response head, and the connection its body comes over.
 pub(crate) struct Answered {
-    pub(crate) response: Response<Incoming>,
+    pub(crate) head: ResponseHead,
     pub(crate) connection: Connection,
     pub(crate) key: PoolKey,
     /// Kept until the response has been handed over.
@@ -95,6 +96,8 @@ pub(crate) struct Outgoing {
     pub(crate) upstream_host: Option<String>,
     /// HTTP/2, for gRPC.
     pub(crate) http2: bool,
+    /// How the client spelled the names of its headers.
+    pub(crate) spelling: Spelling,
     /// How the service wants TLS; None: as by default.
     pub(crate) tls: Option<Arc<TlsSettings>>,
 }
@@ -203,7 +206,7 @@ pub(crate) async fn send(
         };
         if let Some((balancer, peer)) = peer {
             let verdict = match &outcome {
-                Ok(answered) => Outcome::Status(answered.response.status().as_u16()),
+                Ok(answered) => Outcome::Status(answered.head.status.as_u16()),
                 Err((failure, _)) => failure.outcome(),
             };
             balancer.observe(peer, verdict, || context.times.started.elapsed().saturating_sub(started));
@@ -268,7 +271,7 @@ impl Exchange<'_> {
             let body = self.supply.take().ok_or((Failure::Unreachable, false))?;
             let request = self.request(context, &host, body);
             match self.exchange(&mut connection, request).await {
-                Ok(response) => return Ok(Answered { response, connection, key, lease: None, cookie: None }),
+                Ok(head) => return Ok(Answered { head, connection, key, lease: None, cookie: None }),
                 Err(Broken::Unsent(request)) => {
                     let (head, body) = request.into_parts();
                     self.headers = Some(head.headers);
@@ -308,14 +311,15 @@ impl Exchange<'_> {
         let stream = Connection::tcp(address, limit).await.map_err(failed)?;
         let http2 = self.outgoing.http2;
         match self.upstream.scheme {
-            Scheme::Http if http2 => Connection::start_http2(stream).await.map_err(failed),
-            Scheme::Http => Connection::start(stream).await.map_err(failed),
+            Scheme::Http if http2 => Connection::start_http2(Transport::Plain(stream)).await.map_err(failed),
+            Scheme::Http => Ok(Connection::start(Transport::Plain(stream))),
             Scheme::Https => {
                 let stream = self.tls().connect(stream, host, address, limit).await.map_err(failed)?;
+                let stream = Transport::Tls(Box::new(stream.into()));
                 if http2 {
                     return Connection::start_http2(stream).await.map_err(failed);
                 }
-                Connection::start(stream).await.map_err(failed)
+                Ok(Connection::start(stream))
             }
         }
     }
@@ -341,18 +345,14 @@ impl Exchange<'_> {
         request
     }
 
-    async fn exchange(
-        &self,
-        connection: &mut Connection,
-        request: Request<Outbound>,
-    ) -> Result<Response<Incoming>, Broken> {
+    async fn exchange(&self, connection: &mut Connection, request: Request<Outbound>) -> Result<ResponseHead, Broken> {
         let Some(progress) = self.supply.progress() else {
-            return match timeout(self.upstream.read_timeout, connection.send(request)).await {
+            return match timeout(self.upstream.read_timeout, connection.send(request, &self.outgoing.spelling)).await {
                 Ok(outcome) => outcome.map_err(|error| Broken::of(error, None)),
                 Err(_) => Err(Broken::Sent(Failure::TimedOut)),
             };
         };
-        let mut sending = pin!(connection.send(request));
+        let mut sending = pin!(connection.send(request, &self.outgoing.spelling));
         let mut timer = pin!(sleep(self.pause(progress)));
         loop {
             tokio::select! {

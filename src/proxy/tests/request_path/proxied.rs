@@ -32,9 +32,9 @@ async fn the_client_of_a_request_is_the_one_that_a_trusted_balancer_names() {
     for (trusted, client) in [("127.0.0.1", "192.0.2.7"), ("10.0.0.1", "127.0.0.1")] {
         let stage = Stage::with(to(upstream.address, json!({})), options(trusted), Vec::new());
         let reply = ask(&stage, format!("{LINE}{REQUEST}")).await;
-        assert!(reply.text().contains(&format!("x-real-ip: {client}\r\n")), "{}", reply.text());
+        assert!(reply.text().contains(&format!("X-Real-IP: {client}\r\n")), "{}", reply.text());
         let reply = ask(&stage, format!("PROXY UNKNOWN\r\n{REQUEST}")).await;
-        assert!(reply.text().contains("x-real-ip: 127.0.0.1\r\n"), "{}", reply.text());
+        assert!(reply.text().contains("X-Real-IP: 127.0.0.1\r\n"), "{}", reply.text());
     }
 }
 

@@ -48,8 +48,8 @@ async fn a_tls_request_is_routed_and_forwarded_as_https() {
     stream.read_to_end(&mut reply).await.unwrap();
     let reply = String::from_utf8(reply).unwrap();
     assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
-    assert!(reply.contains("x-forwarded-proto: https"));
-    assert!(reply.contains(&format!("x-forwarded-port: {}", address.port())));
+    assert!(reply.contains("X-Forwarded-Proto: https"));
+    assert!(reply.contains(&format!("X-Forwarded-Port: {}", address.port())));
 }
 
 #[tokio::test]

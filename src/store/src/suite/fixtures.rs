@@ -93,18 +93,14 @@ fn number_of(id: &str) -> u64 {
     id.rsplit('-').next().unwrap_or_default().parse().unwrap()
 }
 
-/// Each delta of the commit as a sign (`+` new, `-` gone, `~` changed), entity and number.
-pub(crate) fn what(store: &dyn Store, commit: &Commit) -> Vec<String> {
+/// Each delta as a sign (`+` new, `-` gone, `~` changed), entity and number.
+pub(crate) fn what(commit: &Commit) -> Vec<String> {
     let sign = |old: bool, new: bool| match (old, new) {
         (false, _) => '+',
         (_, false) => '-',
         _ => '~',
     };
-    if commit.changes == 0 {
-        return Vec::new();
-    }
-    let logged = store.change(commit.version).unwrap().unwrap();
-    logged
+    commit
         .deltas
         .iter()
         .map(|delta| {

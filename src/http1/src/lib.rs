@@ -1,0 +1,29 @@
+//! HTTP/1 as bytes: heads, the framing of bodies, chunks. No socket, no clock: callers bring the bytes.
+//!
+//! The way in: [`read_request`] and [`read_response`] take a head off a buffer and say how its body is framed; a
+//! [`Decoder`] takes the body. The way out: [`write_request`], [`write_response`], [`write_chunk_size`] and
+//! [`write_last_chunk`].
+//!
+//! Strict where a message could be read in two ways (RFC 9112, sections 5 to 7 and 11.2): such a message is refused,
+//! never repaired. Names of headers keep the case they came in ([`Spelling`]).
+
+#![warn(missing_docs)]
+#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
+mod chunks;
+mod decode;
+mod encode;
+mod fault;
+mod framing;
+mod head;
+mod spelling;
+
+#[cfg(test)]
+mod tests;
+
+pub use decode::{Decoder, Piece};
+pub use encode::{Persistence, write_chunk_size, write_last_chunk, write_request, write_response};
+pub use fault::Fault;
+pub use framing::{Framing, has_token, keeps_alive, request_framing, response_framing};
+pub use head::{Limits, RequestHead, ResponseHead, read_request, read_response};
+pub use spelling::Spelling;

@@ -1,0 +1,184 @@
+//! A TCP connection with or without TLS, and what is to be written to one.
+
+use bytes::{Buf, Bytes, BytesMut};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsStream;
+
+/// A socket.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {}
+
+impl Socket for TcpStream {}
+
+/// See the module.
+pub(crate) enum Transport<S> {
+    Plain(S),
+    Tls(Box<TlsStream<S>>),
+}
+
+impl<S: Socket> Transport<S> {
+    /// Reads once into the room the buffer has; 0 at the end.
+    pub(crate) fn poll_fill(&mut self, task: &mut Context<'_>, buffer: &mut BytesMut) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(stream) => pin!(stream.read_buf(buffer)).poll(task),
+            Self::Tls(stream) => pin!(stream.read_buf(buffer)).poll(task),
+        }
+    }
+
+    /// Whether an idle connection is still open: neither closed nor sending what nobody asked for.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut byte = [0];
+        let task = &mut Context::from_waker(Waker::noop());
+        Pin::new(self).poll_read(task, &mut ReadBuf::new(&mut byte)).is_pending()
+    }
+}
+
+impl<S: Socket> AsyncRead for Transport<S> {
+    fn poll_read(self: Pin<&mut Self>, task: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(task, into),
+            Self::Tls(stream) => Pin::new(stream).poll_read(task, into),
+        }
+    }
+}
+
+impl<S: Socket> AsyncWrite for Transport<S> {
+    fn poll_write(self: Pin<&mut Self>, task: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(task, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(task, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        task: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(task, parts),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(task, parts),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(task),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(task),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(task),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(task),
+        }
+    }
+}
+
+/// Parts up to this size are copied behind what waits already: cheaper than one more part for the kernel.
+const SMALL: usize = 2 * 1024;
+/// Most parts given to the kernel at once.
+const MOST_PARTS: usize = 16;
+
+/// Bytes that wait to be written: a head, then parts of a body that are not copied.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    head: BytesMut,
+    parts: VecDeque<Bytes>,
+    size: usize,
+}
+
+impl Outbox {
+    /// Bytes that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.head.len() + self.size
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.is_empty() && self.parts.is_empty()
+    }
+
+    /// Adds text, written by a function into a buffer.
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut BytesMut)) {
+        if self.parts.is_empty() {
+            return write(&mut self.head);
+        }
+        let mut text = BytesMut::new();
+        write(&mut text);
+        self.size += text.len();
+        self.parts.push_back(text.freeze());
+    }
+
+    pub(crate) fn push(&mut self, part: Bytes) {
+        if self.parts.is_empty() && part.len() <= SMALL {
+            return self.head.extend_from_slice(&part);
+        }
+        self.size += part.len();
+        self.parts.push_back(part);
+    }
+
+    /// Writes all of it. `written` is told how much left.
+    pub(crate) fn poll_write<S: Socket>(
+        &mut self,
+        task: &mut Context<'_>,
+        stream: &mut Transport<S>,
+        mut written: impl FnMut(usize),
+    ) -> Poll<io::Result<()>> {
+        while !self.is_empty() {
+            let count = ready!(self.poll_once(task, stream))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            written(count);
+            self.advance(count);
+        }
+        match stream {
+            Transport::Plain(_) => Poll::Ready(Ok(())),
+            Transport::Tls(stream) => Pin::new(stream).poll_flush(task),
+        }
+    }
+
+    fn poll_once<S: Socket>(&self, task: &mut Context<'_>, stream: &mut Transport<S>) -> Poll<io::Result<usize>> {
+        let stream = Pin::new(stream);
+        if self.parts.is_empty() {
+            return stream.poll_write(task, &self.head);
+        }
+        let mut slices = [IoSlice::new(&[]); MOST_PARTS];
+        let mut count = 0;
+        let head = (!self.head.is_empty()).then_some(&self.head[..]);
+        for part in head.into_iter().chain(self.parts.iter().map(|part| &part[..])).take(MOST_PARTS) {
+            slices[count] = IoSlice::new(part);
+            count += 1;
+        }
+        stream.poll_write_vectored(task, &slices[..count])
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        let of_head = count.min(self.head.len());
+        if of_head == self.head.len() {
+            self.head.clear();
+        } else {
+            self.head.advance(of_head);
+        }
+        count -= of_head;
+        self.size -= count;
+        while let Some(part) = self.parts.front_mut().filter(|_| count > 0) {
+            if count < part.len() {
+                part.advance(count);
+                return;
+            }
+            count -= part.len();
+            self.parts.pop_front();
+        }
+    }
+}
