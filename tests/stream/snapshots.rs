@@ -35,7 +35,7 @@ fn cached(folder: &Path) -> (u64, usize) {
         plugins: None,
     };
     let registry = Arc::new(Registry::bundled(&options));
-    let cache = DataPlaneCache::open(folder, registry, "3.9").unwrap();
+    let cache = DataPlaneCache::open(folder, registry, DataPlaneCache::FORMAT).unwrap();
     assert!(!matches!(cache.opening(), Opening::Discarded(_)), "{:?}", cache.opening());
     assert!(cache.is_whole().unwrap(), "the rows are those of the version");
     let loaded = cache.load(Portion::Whole).unwrap().unwrap_or_default();

@@ -103,7 +103,7 @@ fn content(prefix: &Path) -> CachedConfiguration {
         router_flavor: "traditional_compatible".to_owned(),
         plugins: None,
     });
-    let cache = DataPlaneCache::open(&prefix.join("dbless.lmdb"), Arc::new(registry), "3.9").unwrap();
+    let cache = DataPlaneCache::open(&prefix.join("dbless.lmdb"), Arc::new(registry), DataPlaneCache::FORMAT).unwrap();
     cache.load(Portion::Whole).unwrap().expect("a configuration")
 }
 

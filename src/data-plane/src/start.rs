@@ -29,9 +29,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::watch;
 
-/// Version of Kong this data plane stands for, and the tag of its cache: another minor version starts empty.
+/// Version of Kong this data plane stands for.
 const OWN_VERSION: &str = "3.9.1";
-const CACHE_TAG: &str = "3.9";
 
 /// Why a data plane does not start.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +71,7 @@ impl DataPlane {
         snapshot: impl FnOnce(Arc<Node>) -> SnapshotOptions,
     ) -> Result<Self, StartError> {
         let folder = &options.conf.lmdb_environment_path;
-        let cache = Arc::new(DataPlaneCache::open(folder, options.registry.clone(), CACHE_TAG)?);
+        let cache = Arc::new(DataPlaneCache::open(folder, options.registry.clone(), DataPlaneCache::FORMAT)?);
         if let Opening::Discarded(why) = cache.opening() {
             tracing::warn!(error = why, "the cache of the data plane was thrown away");
         }

@@ -25,6 +25,9 @@ const HASH: &str = "config_hash";
 /// Setting that holds the tag.
 const TAG: &str = "tag";
 
+/// What [`DataPlaneCache::FORMAT`] was called before it had a number of its own.
+const EARLIER_NAMES: [&str; 1] = ["3.9"];
+
 /// File that counts the starts which have not yet read the cache to its end.
 const OPENING: &str = "opening";
 /// Unfinished starts after which the cache counts as damaged. One may be an operator's kill.
@@ -71,7 +74,11 @@ pub struct DataPlaneCache {
 }
 
 impl DataPlaneCache {
-    /// Opens or creates the cache. `tag` names what the content depends on (program and schema version, cluster):
+    /// The tag of caches whose rows are written as this program writes them. It changes with that and not with the
+    /// version of the program, so that an update finds its configuration.
+    pub const FORMAT: &str = "rows 1";
+
+    /// Opens or creates the cache. `tag` names what the content depends on, [`DataPlaneCache::FORMAT`] as a rule:
     /// content with another tag, or damaged content, is thrown away; [`DataPlaneCache::opening`] tells.
     pub fn open(folder: &Path, registry: Arc<Registry>, tag: &str) -> Result<DataPlaneCache, StoreError> {
         DataPlaneCache::open_with(folder, registry, tag, MapSize::default(), Arc::new(SystemClock))
@@ -107,13 +114,21 @@ impl DataPlaneCache {
         if stored.as_deref() == Some(tag) {
             return Ok(hash.map(Opening::Warm));
         }
+        if tag == Self::FORMAT && stored.as_deref().is_some_and(|stored| EARLIER_NAMES.contains(&stored)) {
+            self.transaction(|tables, txn| tables.set_setting(txn, TAG, Some(tag)))?;
+            return Ok(hash.map(Opening::Warm));
+        }
         self.transaction(|tables, txn| {
             tables.clear_records(txn)?;
             incoming::forget(tables, txn)?;
             tables.set_setting(txn, HASH, None)?;
             tables.set_setting(txn, TAG, Some(tag))
         })?;
-        Ok(stored.map(|stored| Opening::Discarded(format!("it was written for {stored}, this node is {tag}"))))
+        Ok(stored.map(|stored| {
+            Opening::Discarded(format!(
+                "its format is {stored}, this gwctl reads {tag}; the control plane sends everything again"
+            ))
+        }))
     }
 
     /// What was found when the cache was opened.

@@ -192,6 +192,19 @@ fn the_same_id_twice_leaves_no_stray_entry() {
 }
 
 #[test]
+fn the_format_is_read_under_the_name_it_had_before() {
+    let folder = tempdir().unwrap();
+    open_for(folder.path(), "3.9").apply(&configuration("h")).unwrap();
+    for _ in 0..2 {
+        let cache = open_for(folder.path(), DataPlaneCache::FORMAT);
+        assert_eq!(*cache.opening(), Opening::Warm("h".to_owned()));
+        assert_eq!(cache.load(Portion::Whole).unwrap(), Some(configuration("h")));
+    }
+    let cache = open_for(folder.path(), "3.9");
+    assert!(matches!(cache.opening(), Opening::Discarded(_)), "an earlier program does not know the newer name");
+}
+
+#[test]
 fn another_tag_discards_the_content() {
     let folder = tempdir().unwrap();
     open(folder.path()).apply(&configuration("h1")).unwrap();
