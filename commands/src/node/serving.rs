@@ -15,7 +15,7 @@ use gwctl_lifecycle::TaskSet;
 use gwctl_plugins::{Natives, PluginHost, natives};
 use gwctl_proxy::{
     AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, DnsOptions, Listener, Network, Proxy, ProxyError,
-    ProxyOptions, SnapshotHandle, SnapshotOptions, StreamListener,
+    ProxyOptions, SnapshotHandle, SnapshotOptions, StreamListener, UpstreamTls,
 };
 use gwctl_store::SystemFill;
 use std::collections::BTreeSet;
@@ -37,9 +37,14 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
             .hint("`gwctl certs init` makes a cluster certificate; the prefix must be writable and not in use by another node")
     };
     let flavor = router_flavor(&node.conf);
-    let data_plane =
-        DataPlane::open(&options, |shared| SnapshotOptions { flavor, hosts: plugin_hosts(), node: shared })
-            .map_err(failed)?;
+    let upstream_tls = upstream_tls(&node)?;
+    let data_plane = DataPlane::open(&options, |shared| SnapshotOptions {
+        flavor,
+        hosts: plugin_hosts(),
+        node: shared,
+        upstream_tls,
+    })
+    .map_err(failed)?;
     let proxy = start_proxy(&node, data_plane.gateway().handle().clone())?;
     let stats = proxy.stats().clone();
     let (counters, identity) = (stats.clone(), node.identity.clone());
@@ -72,6 +77,17 @@ fn default_secret() -> String {
     let mut secret = SystemFill.token() + &SystemFill.token();
     secret.truncate(44);
     secret
+}
+
+/// What the node says of TLS towards upstreams.
+pub(crate) fn upstream_tls(node: &Node) -> Result<UpstreamTls, Failure> {
+    let client = if node.conf.tls.client.cert.is_empty() {
+        None
+    } else {
+        identities(node, "client_ssl_cert", "client_ssl_cert_key")?.into_iter().next()
+    };
+    let trusted = node.materials.all("lua_ssl_trusted_certificate").to_vec();
+    Ok(UpstreamTls { trusted, trust_system: node.conf.tls.trust_system, client })
 }
 
 /// Opens the proxy's listeners and starts its workers.

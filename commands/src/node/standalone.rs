@@ -2,7 +2,7 @@
 
 use super::listeners::{facts, open};
 use super::process::NodeProcess;
-use super::serving::{plugin_hosts, registry, router_flavor, start_proxy};
+use super::serving::{plugin_hosts, registry, router_flavor, start_proxy, upstream_tls};
 use super::{Node, Running};
 use crate::failure::Failure;
 use gwctl_admin_api::{Backend, DeclarativeDocument, DeclarativeOptions, Face};
@@ -119,7 +119,12 @@ fn serve(
 ) -> Result<gwctl_proxy::Proxy, Failure> {
     let directory = Arc::new(RecordDirectory(Arc::new(store.clone())));
     let shared = Arc::new(gwctl_plugins::Node::new(&*node.identity.id, &*node.identity.hostname, directory));
-    let options = SnapshotOptions { flavor: router_flavor(&node.conf), hosts: plugin_hosts(), node: shared };
+    let options = SnapshotOptions {
+        flavor: router_flavor(&node.conf),
+        hosts: plugin_hosts(),
+        node: shared,
+        upstream_tls: upstream_tls(node)?,
+    };
     let gateway = Arc::new(Gateway::new(options));
     let follower = Follower { store: store.clone(), gateway: gateway.clone() };
     let version = follower.catch_up(None);

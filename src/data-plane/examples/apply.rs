@@ -72,7 +72,12 @@ fn start(folder: &Path, routes: usize) {
     let registry = registry();
     let cache = Arc::new(DataPlaneCache::open(folder, registry.clone(), "tag").unwrap());
     let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory(cache.clone()))));
-    let options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts: vec![Arc::new(Natives)], node };
+    let options = SnapshotOptions {
+        flavor: Flavor::TraditionalCompatible,
+        hosts: vec![Arc::new(Natives)],
+        node,
+        upstream_tls: gwctl_proxy::UpstreamTls::default(),
+    };
     let gateway = Gateway::new(options);
     let began = Instant::now();
     let scanned = gateway.prepare_stored(|visit| cache.scan(&Tables::ENTITIES, visit)).unwrap();

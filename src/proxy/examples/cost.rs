@@ -56,7 +56,12 @@ fn proxy_nanos() -> u64 {
 
 fn start_proxy(upstream: SocketAddr) -> Proxy {
     let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
-    let options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts: Vec::new(), node };
+    let options = SnapshotOptions {
+        flavor: Flavor::TraditionalCompatible,
+        hosts: Vec::new(),
+        node,
+        upstream_tls: gwctl_proxy::UpstreamTls::default(),
+    };
     let service = "00000000-0000-4000-8000-000000000001";
     let route = |number: u32, path: &str| json!({"id": format!("00000000-0000-4000-8000-00000000001{number}"), "service": {"id": service}, "paths": [path], "protocols": ["http"]});
     let config = json!({

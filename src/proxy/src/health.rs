@@ -190,7 +190,12 @@ mod tests {
             tables.put("targets", row.as_object().unwrap()).unwrap();
         }
         let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
-        let options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts: Vec::new(), node };
+        let options = SnapshotOptions {
+            flavor: Flavor::TraditionalCompatible,
+            hosts: Vec::new(),
+            node,
+            upstream_tls: crate::UpstreamTls::default(),
+        };
         Snapshot::build(&tables, &options, None).unwrap_or_else(|problems| panic!("{problems:?}"))
     }
 

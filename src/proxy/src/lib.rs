@@ -55,6 +55,7 @@ pub use proxy::{Proxy, ProxyError};
 pub use snapshot::{Snapshot, SnapshotHandle, SnapshotOptions};
 pub use stats::{Stats, StatsNow};
 pub use tables::{Problem, Tables};
+pub use upstream::tls::UpstreamTls;
 
 /// Value of `Server` on own answers.
 pub(crate) const SERVER_NAME: &str = "kong/3.9.1";

@@ -1,12 +1,13 @@
 //! What is known of the way to each service before any request.
 
+use crate::balancers::Balancers;
 use crate::certificates::Certificates;
 use crate::tables::{CaCertificate, Change, Link, Problem, Tables, changes};
-use crate::upstream::tls::{TlsSettings, TlsWish};
-use gwctl_entities::view::{Certificate, Route, Service};
+use crate::upstream::tls::{DEFAULT_DEPTH, TlsSettings, TlsWish, UpstreamTls};
+use gwctl_entities::view::{Certificate, Route, Service, Upstream};
 use gwctl_plugins::Scheme;
 use imbl::HashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,13 @@ pub(crate) struct Plans {
     secure: HashMap<TlsWish, (Arc<TlsSettings>, usize)>,
 }
 
+/// What plans are made of besides the tables, as of the snapshot to come.
+pub(crate) struct Materials<'a> {
+    pub(crate) certificates: &'a Certificates,
+    pub(crate) balancers: &'a Balancers,
+    pub(crate) node: &'a UpstreamTls,
+}
+
 impl Plans {
     /// The plan of a service.
     pub(crate) fn of(&self, service: &str) -> Option<&Plan> {
@@ -42,7 +50,7 @@ impl Plans {
         &self,
         old: &Tables,
         new: &Tables,
-        certificates: &Certificates,
+        materials: &Materials<'_>,
         problems: &mut Vec<Problem>,
     ) -> Plans {
         let mut plans = self.clone();
@@ -56,6 +64,12 @@ impl Plans {
             outdated.extend(services.filter_map(|plan| plan.wish.clone()));
             touched.extend(old.linked(link, &id).chain(new.linked(link, &id)).cloned());
         }
+        for (service, renewed) in by_upstream(old, new) {
+            if renewed {
+                outdated.extend(plans.by_service.get(&service).and_then(|plan| plan.wish.clone()));
+            }
+            touched.insert(service);
+        }
         let ends = |change: Change<Route>| [change.old, change.new].into_iter().flatten();
         let led_to = changes::<Route>(old, new).into_iter().flat_map(ends).filter_map(|route| route.service.clone());
         let led_to: BTreeSet<Arc<str>> = led_to.collect();
@@ -66,7 +80,7 @@ impl Plans {
         wishes.retain(|wish| !outdated.contains(wish));
         for id in &touched {
             let Some(service) = new.services.get(id).filter(|service| is_routed(service, new)) else { continue };
-            match plans.plan(service, new, certificates) {
+            match plans.plan(service, new, materials) {
                 Ok(plan) => _ = plans.by_service.insert(id.clone(), Arc::new(plan)),
                 Err(problem) => problems.push(problem),
             }
@@ -90,16 +104,16 @@ impl Plans {
         }
     }
 
-    fn plan(&mut self, service: &Service, tables: &Tables, certificates: &Certificates) -> Result<Plan, Problem> {
+    fn plan(&mut self, service: &Service, tables: &Tables, materials: &Materials<'_>) -> Result<Plan, Problem> {
         let timeout = |time: Option<u64>| Duration::from_millis(time.unwrap_or(60_000));
-        let wish = wish(service);
+        let wish = wish(service, materials.balancers);
         Ok(Plan {
             scheme: scheme(service),
             host: service.host.as_str().into(),
             connect_timeout: timeout(service.connect_timeout),
             write_timeout: timeout(service.write_timeout),
             read_timeout: timeout(service.read_timeout),
-            tls: wish.as_ref().map(|wish| self.settings(service, wish, tables, certificates)).transpose()?,
+            tls: wish.as_ref().map(|wish| self.settings(service, wish, tables, materials)).transpose()?,
             wish,
         })
     }
@@ -109,7 +123,7 @@ impl Plans {
         service: &Service,
         wish: &TlsWish,
         tables: &Tables,
-        certificates: &Certificates,
+        materials: &Materials<'_>,
     ) -> Result<Arc<TlsSettings>, Problem> {
         if let Some((made, services)) = self.secure.get_mut(wish) {
             *services += 1;
@@ -125,12 +139,13 @@ impl Plans {
         let own = match &wish.certificate {
             None => None,
             Some(id) => {
-                let pairs = certificates.pairs(id);
+                let pairs = materials.certificates.pairs(id);
                 let missing = || fault(format!("there is no usable certificate {id}"));
                 Some(pairs.and_then(|pairs| pairs.first()).ok_or_else(missing)?.clone())
             }
         };
-        let made = Arc::new(TlsSettings::new(wish, &pem, own).map_err(|error| fault(error.to_string()))?);
+        let made =
+            Arc::new(TlsSettings::new(wish, &pem, own, materials.node).map_err(|error| fault(error.to_string()))?);
         self.secure.insert(wish.clone(), (made.clone(), 1));
         Ok(made)
     }
@@ -141,11 +156,40 @@ fn is_routed(service: &Service, tables: &Tables) -> bool {
     service.enabled && tables.linked(Link::RouteOfService, &service.id).next().is_some()
 }
 
-fn wish(service: &Service) -> Option<TlsWish> {
+/// The services whose upstream presents another certificate than before, and whether that is a renewed one of the same
+/// id. Rare: services are only looked through when there is one.
+fn by_upstream(old: &Tables, new: &Tables) -> Vec<(Arc<str>, bool)> {
+    let certificate = |row: Option<&Arc<Upstream>>| row.and_then(|row| row.client_certificate.clone());
+    let mut names: BTreeMap<&str, bool> = BTreeMap::new();
+    let upstreams = changes::<Upstream>(old, new);
+    for change in &upstreams {
+        let (before, after) = (change.old.as_ref(), change.new.as_ref());
+        let renamed = before.map(|row| &row.name) != after.map(|row| &row.name);
+        if certificate(before) != certificate(after) || renamed && certificate(before.or(after)).is_some() {
+            names.extend([before, after].into_iter().flatten().map(|row| (row.name.as_str(), false)));
+        }
+    }
+    for change in changes::<Certificate>(old, new) {
+        for tables in [old, new] {
+            let rows = tables.linked(Link::UpstreamOfCertificate, &change.id);
+            names.extend(rows.filter_map(|id| tables.upstreams.get(id)).map(|row| (row.name.as_str(), true)));
+        }
+    }
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let rows = old.services.values().chain(new.services.values());
+    rows.filter_map(|service| Some((service.id.clone(), *names.get(service.host.as_str())?))).collect()
+}
+
+/// The service's own certificate comes before that of its upstream, as in Kong.
+fn wish(service: &Service, balancers: &Balancers) -> Option<TlsWish> {
+    let of_upstream = || balancers.get(&service.host).and_then(|balancer| balancer.upstream.client_certificate.clone());
     (scheme(service) == Scheme::Https).then(|| TlsWish {
         verify: service.tls_verify.unwrap_or(false),
+        depth: service.tls_verify_depth.map_or(DEFAULT_DEPTH, |depth| depth as usize),
         authorities: service.ca_certificates.clone().unwrap_or_default(),
-        certificate: service.client_certificate.clone(),
+        certificate: service.client_certificate.clone().or_else(of_upstream),
         http2: service.protocol == "grpcs",
     })
 }

@@ -10,7 +10,7 @@ use crate::snapshot::SnapshotHandle;
 use crate::stats::Stats;
 use crate::stream::StreamEntrance;
 use crate::upstream::dns::hosts::Hosts;
-use crate::upstream::tls::{TlsFault, TlsSettings, TlsWish};
+use crate::upstream::tls::{TlsFault, TlsSettings, TlsWish, UpstreamTls};
 use crate::worker::Worker;
 use gwctl_certs::{Identity, Source};
 use rustls::ServerConfig;
@@ -96,11 +96,11 @@ impl Proxy {
         let access_log = options.access_log.clone().map(open_access_log).transpose()?;
         let (stop, stopping) = watch::channel(false);
         let (options, stats) = (Arc::new(options), Arc::new(Stats::default()));
-        let wish = TlsWish { verify: false, authorities: Vec::new(), certificate: None, http2: false };
-        let tls = TlsSettings::new(&wish, &[], None).map_err(|fault| match fault {
-            TlsFault::Authority(error) => ProxyError::BugCertificate(error),
-            TlsFault::Refused(error) => ProxyError::BugTls(error),
-        })?;
+        let tls =
+            TlsSettings::new(&TlsWish::plain(), &[], None, &UpstreamTls::default()).map_err(|fault| match fault {
+                TlsFault::Authority(error) => ProxyError::BugCertificate(error),
+                TlsFault::Refused(error) => ProxyError::BugTls(error),
+            })?;
         let hosts = Arc::new(Hosts::read(&options.dns.hosts_file));
         let mut workers = Vec::new();
         for (number, share) in shares.into_iter().enumerate() {

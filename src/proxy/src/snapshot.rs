@@ -5,9 +5,10 @@
 
 use crate::balancers::Balancers;
 use crate::certificates::Certificates;
-use crate::plans::Plans;
+use crate::plans::{Materials, Plans};
 use crate::tables::{Link, Problem, Tables, changes};
 use crate::unrun::log_unrun;
+use crate::upstream::tls::UpstreamTls;
 use arc_swap::ArcSwap;
 use gwctl_entities::view::{Plugin, Route, Service};
 use gwctl_plugins::{Builder, Chains, Node, PluginHost};
@@ -24,6 +25,8 @@ pub struct SnapshotOptions {
     pub hosts: Vec<Arc<dyn PluginHost>>,
     /// What plugins share between requests.
     pub node: Arc<Node>,
+    /// What the node says of TLS towards upstreams.
+    pub upstream_tls: UpstreamTls,
 }
 
 /// See the module.
@@ -77,14 +80,15 @@ impl Snapshot {
         let tables = tables.clone().settled(old);
         let mut problems = Vec::new();
         let certificates = self.certificates.changed(old, &tables);
-        let plans = self.plans.changed(old, &tables, &certificates, &mut problems);
+        let balancers = self.balancers.changed(old, &tables);
+        let materials = Materials { certificates: &certificates, balancers: &balancers, node: &options.upstream_tls };
+        let plans = self.plans.changed(old, &tables, &materials, &mut problems);
         let (router, faults) = self.router.change(route_changes(old, &tables, &mut problems));
         problems.extend(faults.into_iter().map(|fault| Problem::new("routes", &*fault.id.clone(), fault)));
         let chains = self.chains_of(&tables, options).unwrap_or_else(|faults| {
             problems.extend(faults);
             Chains::default()
         });
-        let balancers = self.balancers.changed(old, &tables);
         if !problems.is_empty() {
             return Err(problems);
         }

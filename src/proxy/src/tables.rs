@@ -66,6 +66,7 @@ pub(crate) enum Link {
     ServiceOfCertificate,
     SniOfCertificate,
     TargetOfUpstream,
+    UpstreamOfCertificate,
 }
 
 /// A row of one of the tables.
@@ -104,7 +105,7 @@ rows! {
     };
     Route in routes, row => row.service.iter().map(|id| (Link::RouteOfService, id));
     Plugin in plugins, _row => std::iter::empty();
-    Upstream in upstreams, _row => std::iter::empty();
+    Upstream in upstreams, row => row.client_certificate.iter().map(|id| (Link::UpstreamOfCertificate, id));
     Target in targets, row => row.upstream.iter().map(|id| (Link::TargetOfUpstream, id));
     Certificate in certificates, _row => std::iter::empty();
     Sni in snis, row => row.certificate.iter().map(|id| (Link::SniOfCertificate, id));

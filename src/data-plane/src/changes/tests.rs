@@ -28,7 +28,12 @@ fn stage() -> Stage {
     }));
     let cache = Arc::new(DataPlaneCache::open(folder.path(), registry.clone(), "tag").unwrap());
     let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory(cache.clone()))));
-    let options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts: vec![Arc::new(Natives)], node };
+    let options = SnapshotOptions {
+        flavor: Flavor::TraditionalCompatible,
+        hosts: vec![Arc::new(Natives)],
+        node,
+        upstream_tls: gwctl_proxy::UpstreamTls::default(),
+    };
     let gateway = Arc::new(Gateway::new(options));
     Stage { configured: Configured::new(registry, cache, gateway, Limits::default()), _folder: folder }
 }
@@ -89,7 +94,12 @@ fn a_start_from_the_cache_serves_what_was_applied() {
     stage.apply(false, &[(2, route(2, 1))]);
     let Configured { registry, cache, .. } = &stage.configured;
     let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory(cache.clone()))));
-    let options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts: vec![Arc::new(Natives)], node };
+    let options = SnapshotOptions {
+        flavor: Flavor::TraditionalCompatible,
+        hosts: vec![Arc::new(Natives)],
+        node,
+        upstream_tls: gwctl_proxy::UpstreamTls::default(),
+    };
     let gateway = Arc::new(Gateway::new(options));
     let started = Configured::new(registry.clone(), cache.clone(), gateway, Limits::default());
     started.start_from_cache();

@@ -28,7 +28,12 @@ fn stage() -> Stage {
     }));
     let cache = Arc::new(DataPlaneCache::open(folder.path(), registry.clone(), "tag").unwrap());
     let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory(cache.clone()))));
-    let options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts: vec![Arc::new(Natives)], node };
+    let options = SnapshotOptions {
+        flavor: Flavor::TraditionalCompatible,
+        hosts: vec![Arc::new(Natives)],
+        node,
+        upstream_tls: gwctl_proxy::UpstreamTls::default(),
+    };
     let gateway = Arc::new(Gateway::new(options));
     let configured = Configured::new(registry, cache, gateway, Limits::default());
     Stage { configured, start: Instant::now(), _folder: folder }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use gwctl_entities::Value;
 use gwctl_plugins::{EmptyDirectory, Natives, Node, PluginHost};
-use gwctl_proxy::{Listener, Proxy, ProxyOptions, Snapshot, SnapshotHandle, SnapshotOptions, Tables};
+use gwctl_proxy::{Listener, Proxy, ProxyOptions, Snapshot, SnapshotHandle, SnapshotOptions, Tables, UpstreamTls};
 use gwctl_router::Flavor;
 use serde_json::json;
 use std::future::Future;
@@ -37,10 +37,23 @@ impl Stage {
 
     /// The same with settings and hosts of plugins.
     pub fn with(config: Value, options: ProxyOptions, hosts: Vec<Arc<dyn PluginHost>>) -> Stage {
+        Self::set(config, options, hosts, UpstreamTls::default())
+    }
+
+    /// The same as [`Stage::new`] on a node with settings of TLS towards upstreams.
+    pub fn towards(config: Value, upstream_tls: UpstreamTls) -> Stage {
+        Self::set(config, ProxyOptions::default(), Vec::new(), upstream_tls)
+    }
+
+    fn set(
+        config: Value,
+        options: ProxyOptions,
+        mut hosts: Vec<Arc<dyn PluginHost>>,
+        upstream_tls: UpstreamTls,
+    ) -> Stage {
         let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
-        let mut hosts = hosts;
         hosts.push(Arc::new(Natives));
-        let snapshot_options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts, node };
+        let snapshot_options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts, node, upstream_tls };
         let snapshot = Snapshot::build(&tables(config), &snapshot_options, None).unwrap();
         let handle = SnapshotHandle::new(snapshot);
         let listener =
