@@ -3,6 +3,7 @@
 
 use crate::apply::Configured;
 use gwctl_entities::Registry;
+use gwctl_proxy::Tables;
 use gwctl_store::{Applied, Delta, Position, StoreError, SystemFill};
 use gwctl_wire::ConfigHash;
 use gwctl_wire::stream::dp::{Outcome, Work};
@@ -77,16 +78,9 @@ impl Configured {
 
     fn put_in_force(&self, held: &Held, start: Instant) -> Result<(Duration, Duration), Outcome> {
         let position = position(held.version, &held.digest)?;
-        let mut unread = None;
-        let prepared = self.gateway.prepare(|entity| {
-            self.cache.incoming_rows(entity).unwrap_or_else(|error| {
-                unread = Some(error);
-                Vec::new()
-            })
-        });
-        if let Some(error) = unread {
-            return Err(failed(error));
-        }
+        // The rows go into the snapshot one by one; they never are in memory all at once.
+        let scanned = self.gateway.prepare_stored(|visit| self.cache.scan_incoming(&Tables::ENTITIES, visit));
+        let ((), prepared) = scanned.map_err(failed)?;
         let prepared = prepared.map_err(refused)?;
         stored(self.cache.finish_incoming(&held.store_id, position))?;
         let stored = start.elapsed();

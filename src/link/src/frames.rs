@@ -4,15 +4,19 @@ use crate::{LinkError, WRITE_STALL_LIMIT};
 use bytes::Bytes;
 use gwctl_websocket::{Opcode, Reader, Role, frame_header, mask_in_place};
 use gwctl_wire::Frame;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use std::future::poll_fn;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf};
 
-const CHUNK: usize = 64 * 1024;
+/// One TLS record.
+const CHUNK: usize = 16 * 1024;
 
 /// The receiving half.
 pub struct FrameReader<S> {
     io: ReadHalf<S>,
     reader: Reader,
-    chunk: Vec<u8>,
 }
 
 /// The sending half.
@@ -32,7 +36,7 @@ pub fn split<S: AsyncRead + AsyncWrite>(
     let (read, write) = tokio::io::split(stream);
     let mut reader = Reader::new(role, limit);
     reader.push(leftover);
-    (FrameReader { io: read, reader, chunk: vec![0; CHUNK] }, FrameWriter { io: write, role, limit })
+    (FrameReader { io: read, reader }, FrameWriter { io: write, role, limit })
 }
 
 impl<S: AsyncRead> FrameReader<S> {
@@ -49,14 +53,30 @@ impl<S: AsyncRead> FrameReader<S> {
                     Opcode::Close => Frame::Close,
                 }));
             }
-            match self.io.read(&mut self.chunk).await {
+            match self.read().await {
                 Ok(0) => return Ok(None),
-                Ok(length) => self.reader.push(&self.chunk[..length]),
+                Ok(_) => {}
                 // A peer that was killed says no TLS farewell; frames are whole or not at all, so nothing is cut off unseen.
                 Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+impl<S: AsyncRead> FrameReader<S> {
+    /// Takes in what has come and says how much. The buffer lives while bytes are there, not while the link is idle: a
+    /// control plane has thousands of them.
+    async fn read(&mut self) -> std::io::Result<usize> {
+        let Self { io, reader } = self;
+        poll_fn(|task| {
+            let mut chunk = [MaybeUninit::uninit(); CHUNK];
+            let mut chunk = ReadBuf::uninit(&mut chunk);
+            ready!(Pin::new(&mut *io).poll_read(task, &mut chunk))?;
+            reader.push(chunk.filled());
+            Poll::Ready(Ok(chunk.filled().len()))
+        })
+        .await
     }
 }
 

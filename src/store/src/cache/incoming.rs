@@ -13,7 +13,7 @@ use crate::lmdb::millis;
 use crate::log;
 use crate::reading::{View, schema_of};
 use crate::tables::{Tables, decode, encode};
-use gwctl_entities::{PageQuery, Record};
+use gwctl_entities::Record;
 use heed::{RoTxn, RwTxn};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -114,16 +114,15 @@ impl DataPlaneCache {
         self.reading(incoming)
     }
 
-    /// Rows of one entity among what has come in.
-    pub fn incoming_rows(&self, entity: &str) -> Result<Vec<Record>, StoreError> {
+    /// Visits the rows of some entities among what has come in, as [`DataPlaneCache::scan`] does those in force.
+    pub fn scan_incoming(&self, entities: &[&str], visit: &mut dyn FnMut(&str, &[u8])) -> Result<(), StoreError> {
         let reading = self.environment.reading()?;
         let now = millis(self.clock.as_ref());
-        let everything = PageQuery { size: usize::MAX, ..PageQuery::default() };
-        let rows = self.spare(&reading.txn).and_then(|tables| {
+        let scanned = self.spare(&reading.txn).and_then(|tables| {
             let view = View { txn: &reading.txn, tables, registry: &self.registry, now };
-            Ok(view.page(entity, &everything)?.rows)
+            entities.iter().try_for_each(|entity| view.each(entity, &mut |bytes| visit(entity, bytes)))
         });
-        rows.map_err(|fault| fault.at(&self.environment.folder))
+        scanned.map_err(|fault| fault.at(&self.environment.folder))
     }
 
     /// Puts what has come in in the place of what was there, if it has this digest.
