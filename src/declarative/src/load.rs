@@ -15,6 +15,7 @@ mod walk;
 pub use existing::Existing;
 pub use mistakes::{Mistake, MistakeKind};
 
+use crate::share;
 use crate::text::refused;
 pub(crate) use errors::is_uuid;
 use errors::refusal;
@@ -161,8 +162,11 @@ fn judge<'r>(
     walk: &mut Walk<'r>,
     options: &LoadOptions<'_>,
 ) -> Result<(), Refusal> {
-    let mut twice = duplicates(facts, walk, &process.records);
-    let late = late_duplicates(facts, walk, &process.records);
+    let (mut twice, late) = share::both(
+        options.threads,
+        || duplicates(facts, walk, &process.records),
+        || late_duplicates(facts, walk, &process.records),
+    );
     let faulty = !walk.faults.is_empty() || walk.items.iter().any(|item| !item.fault.is_none());
     if !faulty && process.dangling.is_empty() && twice.is_empty() && late.is_empty() {
         return Ok(());

@@ -66,6 +66,18 @@ pub(crate) fn parts<T: Send, R: Send>(things: &mut [T], threads: usize, work: im
     })
 }
 
+/// The results of two works, at the same time where more than one thread may be used.
+pub(crate) fn both<A, B: Send>(threads: usize, one: impl FnOnce() -> A, other: impl FnOnce() -> B + Send) -> (A, B) {
+    if threads < 2 {
+        return (one(), other());
+    }
+    std::thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let one = one();
+        (one, other.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
 fn threads_for(things: usize, threads: usize) -> usize {
     threads.min(things / WORTH_A_THREAD).max(1)
 }
