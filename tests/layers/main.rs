@@ -30,7 +30,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testkit", &["*"]),
 ];
 const FLOOR_0: &str = "floor 0";
-const PURE: &[&str] = &["entities", "wire", "websocket", "http1", "router", "declarative", "certs", "conf", "lifecycle"];
+const PURE: &[&str] =
+    &["entities", "wire", "websocket", "http1", "router", "declarative", "certs", "conf", "lifecycle"];
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))

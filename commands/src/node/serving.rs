@@ -150,6 +150,9 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         trust_system: conf.tls.trust_system,
         dns: dns_options(conf),
         client_max_body_size: conf.limits.client_max_body_size,
+        // Kong's default of 8 KiB would send bodies to files that cost less in memory.
+        client_body_buffer_size: conf.limits.client_body_buffer_size.max(64 * 1024),
+        spool_folder: conf.prefix.clone(),
         upstream_keepalive_pool_size: conf.upstream_keepalive.pool_size,
         upstream_keepalive_max_requests: u32::try_from(conf.upstream_keepalive.max_requests).unwrap_or(0),
         upstream_keepalive_idle_timeout: conf.upstream_keepalive.idle_timeout,

@@ -75,6 +75,11 @@ pub trait BodyStream {
 
     /// Length when the client declared it.
     fn declared_length(&self) -> Option<u64>;
+
+    /// The same body from its start, where it can be read more than once.
+    fn again(&self) -> Option<Box<dyn BodyStream>> {
+        None
+    }
 }
 
 /// The request body.

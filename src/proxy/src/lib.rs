@@ -21,6 +21,7 @@ mod arrival;
 mod balancer;
 mod balancers;
 mod body;
+mod buffering;
 mod certificates;
 mod flight;
 mod forward;

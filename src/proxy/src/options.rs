@@ -239,6 +239,10 @@ pub struct ProxyOptions {
     pub max_target_size: usize,
     /// Longest request body in bytes; 0: no limit.
     pub client_max_body_size: u64,
+    /// Most bytes of a buffered request body that are kept in memory; a longer one goes to a file.
+    pub client_body_buffer_size: u64,
+    /// Where these files are made; they have no names.
+    pub spool_folder: PathBuf,
     /// Time for the head of a request, waiting for it on a kept connection included.
     pub header_timeout: Duration,
     /// How long a client may pause while sending a body or taking a response.
@@ -276,6 +280,8 @@ impl Default for ProxyOptions {
             max_head_size: 32 * 1024,
             max_target_size: 8 * 1024,
             client_max_body_size: 0,
+            client_body_buffer_size: 64 * 1024,
+            spool_folder: std::env::temp_dir(),
             header_timeout: Duration::from_secs(60),
             client_timeout: Duration::from_secs(60),
             upstream_keepalive_pool_size: 512,

@@ -2,6 +2,7 @@
 
 use crate::arrival::Arrival;
 use crate::body::Downstream;
+use crate::buffering::buffer_body;
 use crate::flight::{Flight, crashed};
 use crate::forward::wants_websocket;
 use crate::plans::Plan;
@@ -41,6 +42,9 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
         Ok(None) => {}
         Ok(Some(exit)) => return flight.answer(*exit, Source::Exit),
         Err(_) => return flight.answer(crashed(), Source::Error),
+    }
+    if let Err(failure) = buffer_body(&mut flight).await {
+        return flight.answer(failure_exit(&failure), Source::Error);
     }
     match proxy(&mut flight, prefix).await {
         Ok(mut answered) => {

@@ -14,7 +14,7 @@ use crate::upstream::tls::TlsSettings;
 use crate::worker::Worker;
 use bytes::Bytes;
 use gwctl_http1::Spelling;
-use gwctl_plugins::{Body, BodyError, Context, Scheme, Try, Upstream};
+use gwctl_plugins::{Body, BodyError, BodyStream, Context, Scheme, Try, Upstream};
 use http::header::{CONNECTION, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
 use std::io;
@@ -107,6 +107,8 @@ enum Supply {
     Empty,
     Whole(Bytes),
     Stream(Option<Outbound>, Rc<Progress>),
+    /// Can be read from the start for each attempt.
+    Again(Box<dyn BodyStream>, Option<Rc<Progress>>),
 }
 
 impl Supply {
@@ -114,6 +116,7 @@ impl Supply {
         match body {
             Body::Empty => Supply::Empty,
             Body::Buffered(bytes) => Supply::Whole(bytes),
+            Body::Stream(stream) if stream.again().is_some() => Supply::Again(stream, None),
             Body::Stream(stream) => {
                 let (body, progress) = Outbound::stream(stream);
                 Supply::Stream(Some(body), progress)
@@ -126,6 +129,11 @@ impl Supply {
             Self::Empty => Some(Outbound::Empty),
             Self::Whole(bytes) => Some(Outbound::Whole(Some(bytes.clone()))),
             Self::Stream(body, _) => body.take(),
+            Self::Again(stream, progress) => {
+                let (body, of_attempt) = Outbound::stream(stream.again()?);
+                *progress = Some(of_attempt);
+                Some(body)
+            }
         }
     }
 
@@ -145,6 +153,7 @@ impl Supply {
     fn progress(&self) -> Option<&Rc<Progress>> {
         match self {
             Self::Stream(_, progress) => Some(progress),
+            Self::Again(_, progress) => progress.as_ref(),
             _ => None,
         }
     }

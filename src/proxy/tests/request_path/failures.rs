@@ -2,7 +2,7 @@
 
 use crate::balancing::{balanced, nobody};
 use crate::naming::NameServer;
-use crate::stage::{Stage, Upstream, receive, to};
+use crate::stage::{Stage, Upstream, receive, to, unbuffered};
 use gwctl_proxy::ProxyOptions;
 use serde_json::json;
 use std::sync::Arc;
@@ -195,7 +195,7 @@ async fn a_client_that_leaves_in_the_middle_of_its_body_ends_the_upstream_reques
         }
     })
     .await;
-    let stage = Stage::new(to(upstream.address, json!({})));
+    let stage = Stage::new(unbuffered(to(upstream.address, json!({}))));
     let mut client = tokio::net::TcpStream::connect(stage.address).await.unwrap();
     client.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nsome").await.unwrap();
     while upstream.connections() == 0 {

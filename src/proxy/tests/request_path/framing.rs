@@ -1,6 +1,6 @@
 //! Where one message ends and the next begins: limits, bodies, attempts to smuggle.
 
-use crate::stage::{PATIENCE, Reply, Stage, Upstream, header, receive, to};
+use crate::stage::{PATIENCE, Reply, Stage, Upstream, header, receive, to, unbuffered};
 use gwctl_proxy::ProxyOptions;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -49,7 +49,7 @@ async fn chunks_win_over_a_length_and_end_the_connection() {
             ))
             .await;
         assert_eq!((reply.status(), reply.header("connection").unwrap()), (200, "close".to_owned()));
-        assert_eq!(header(&reply.text(), "content-length"), None);
+        assert_ne!(header(&reply.text(), "content-length").as_deref(), Some("5"));
         assert!(!reply.text().contains("smuggled"), "{}", reply.text());
     }
 }
@@ -121,7 +121,7 @@ async fn chunks_pass_in_both_directions() {
         stream.write_all(&[answer.as_bytes(), &body, b"\r\n0\r\n\r\n"].concat()).await.unwrap();
     })
     .await;
-    let stage = Stage::new(to(upstream.address, json!({})));
+    let stage = Stage::new(unbuffered(to(upstream.address, json!({}))));
     let reply = stage
         .raw("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
         .await;
@@ -178,7 +178,7 @@ async fn a_body_larger_than_any_buffer_streams() {
         let _ = tokio::io::copy(&mut reading, &mut writing).await;
     })
     .await;
-    let stage = Stage::new(to(upstream.address, json!({})));
+    let stage = Stage::new(unbuffered(to(upstream.address, json!({}))));
     let stream = TcpStream::connect(stage.address).await.unwrap();
     let (mut reading, mut writing) = stream.into_split();
     let before = resident();

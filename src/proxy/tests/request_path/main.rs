@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "a test fails by panicking, and nobody else uses its modules")]
 
 mod balancing;
+mod buffering;
 mod client_certificates;
 mod failures;
 mod forwarding;

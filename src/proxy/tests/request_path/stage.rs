@@ -79,6 +79,14 @@ impl Stage {
         Reply::read(&mut stream).await
     }
 
+    /// The status of the answer to a request that the proxy may refuse to read to its end; 0 when it got lost.
+    pub async fn raw_to_the_end(&self, request: impl AsRef<[u8]>) -> u16 {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        // The proxy may close before all of it is sent.
+        let _ = stream.write_all(request.as_ref()).await;
+        Reply::read(&mut stream).await.status()
+    }
+
     /// `GET` with `Connection: close`.
     pub async fn get(&self, path: &str) -> Reply {
         self.raw(format!("GET {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")).await
@@ -101,6 +109,12 @@ pub fn to(address: SocketAddr, service: Value) -> Value {
     row.as_object_mut().unwrap().extend(service.as_object().cloned().unwrap_or_default());
     json!({"services": [row], "routes": [{"id": ROUTE, "service": {"id": SERVICE}, "paths": ["/"],
         "protocols": ["http", "https"], "strip_path": false}]})
+}
+
+/// The same with a route that streams the bodies of requests.
+pub fn unbuffered(mut config: Value) -> Value {
+    config["routes"][0]["request_buffering"] = json!(false);
+    config
 }
 
 /// A response as it came over the wire.
