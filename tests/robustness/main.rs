@@ -10,6 +10,7 @@ mod disk;
 mod documents;
 mod garbage;
 mod materials;
+mod peers_by_rows;
 mod peers_of_control_plane;
 mod peers_of_data_plane;
 mod stopping;

@@ -3,13 +3,13 @@
 use super::wire::{connect, until_end};
 use super::{GWCTL, is_well, peak_memory};
 use gwctl_certs::{Identity, Source, Trust, cluster_client_config};
-use gwctl_testkit::{Cluster, Node, get, post, wait_until};
+use gwctl_testkit::{Cluster, Node, NodeOptions, get, post, wait_until};
 use rustls::{ClientConnection, RootCertStore, StreamOwned};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-type Stream = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// The cluster's own pair, which every data plane has.
 pub(crate) fn identity(cluster: &Cluster) -> Identity {
@@ -29,11 +29,17 @@ fn dial(cluster: &Cluster) -> Stream {
 
 /// A link that is open; nothing was said on it yet.
 fn upgraded(cluster: &Cluster, node: usize) -> Stream {
+    upgraded_by(cluster, node, "v1", "")
+}
+
+/// The same by any protocol, with headers of its own.
+pub(crate) fn upgraded_by(cluster: &Cluster, node: usize, protocol: &str, headers: &str) -> Stream {
     let mut stream = dial(cluster);
-    let target = format!("/v1/outlet?node_id=00000000-0000-4000-8000-{node:012}&node_hostname=evil&node_version=3.9.1");
+    let target =
+        format!("/{protocol}/outlet?node_id=00000000-0000-4000-8000-{node:012}&node_hostname=evil&node_version=3.9.1");
     let request = format!(
         "GET {target} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: \
-         dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+         dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
     let (mut head, mut byte) = (Vec::new(), [0]);
@@ -46,7 +52,7 @@ fn upgraded(cluster: &Cluster, node: usize) -> Stream {
 }
 
 /// A frame of a client, masked with zeros.
-fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
         length @ 0..=125 => frame.push(0x80 | length as u8),
@@ -60,25 +66,30 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-const BINARY: u8 = 0x82;
+pub(crate) const BINARY: u8 = 0x82;
 const PING: u8 = 0x89;
 
-struct Attacked {
-    cp: Node,
-    honest: Node,
-    cluster: Cluster,
+pub(crate) struct Attacked {
+    pub(crate) cp: Node,
+    pub(crate) honest: Node,
+    pub(crate) cluster: Cluster,
 }
 
 impl Attacked {
     fn start() -> Self {
+        Self::start_with(|options| options)
+    }
+
+    /// With settings of its own for the control plane.
+    pub(crate) fn start_with(set: impl Fn(NodeOptions) -> NodeOptions) -> Self {
         let cluster = Cluster::new(GWCTL);
-        let cp = cluster.start(&cluster.options("cp", "control_plane"));
+        let cp = cluster.start(&set(cluster.options("cp", "control_plane")));
         let honest = cluster.start(&cluster.options("dp", "data_plane"));
         Self { cp, honest, cluster }
     }
 
     /// The control plane still brings changes to a data plane that behaves.
-    fn still_serves(&self, name: &str) {
+    pub(crate) fn still_serves(&self, name: &str) {
         let route = json!({"name": name, "paths": [format!("/{name}")], "service": null});
         assert_eq!(post(self.cp.admin(), "/routes", &route).status, 201);
         wait_until("the change to arrive", || {

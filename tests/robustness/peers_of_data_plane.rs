@@ -5,25 +5,31 @@ use super::{GWCTL, assert_says, is_well, peak_memory};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use gwctl_certs::{Peers, Trust};
-use gwctl_testkit::{Cluster, Node, Upstream, get, post, wait_until};
+use gwctl_testkit::{Cluster, Node, NodeOptions, Upstream, get, post, wait_until};
 use rustls::{ServerConnection, StreamOwned};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-type Stream = StreamOwned<ServerConnection, TcpStream>;
+pub(crate) type Stream = StreamOwned<ServerConnection, TcpStream>;
 
 /// Takes the place of the control plane, on its port and with its certificate.
-struct Impostor {
+pub(crate) struct Impostor {
     listener: TcpListener,
     peers: Peers,
+    /// Headers of its answers to upgrades.
+    headers: &'static str,
 }
 
 impl Impostor {
     fn of(cluster: &Cluster) -> Self {
+        Self::with(cluster, "")
+    }
+
+    pub(crate) fn with(cluster: &Cluster, headers: &'static str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", cluster.cluster_port())).unwrap();
-        Self { listener, peers: Peers::new(identity(cluster), &Trust::Shared) }
+        Self { listener, peers: Peers::new(identity(cluster), &Trust::Shared), headers }
     }
 
     /// The next link a data plane opens. What a killed one left in the listener's queue is passed over.
@@ -50,8 +56,11 @@ impl Impostor {
             stream.read_exact(&mut byte)?;
             head.push(byte[0]);
         }
-        let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
-                      Sec-WebSocket-Accept: x\r\n\r\n";
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Accept: x\r\n{}\r\n",
+            self.headers
+        );
         stream.write_all(&[answer.as_bytes(), first].concat())?;
         stream.flush()?;
         Ok(stream)
@@ -59,7 +68,7 @@ impl Impostor {
 }
 
 /// A binary frame of a server.
-fn frame(payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(payload: &[u8]) -> Vec<u8> {
     [&[0x82, 127], (payload.len() as u64).to_be_bytes().as_slice(), payload].concat()
 }
 
@@ -79,9 +88,14 @@ fn reconfigure(table: &str) -> Vec<u8> {
 
 /// A data plane that serves `/good` from its cache and whose control plane is gone.
 fn orphan(cluster: &Cluster) -> (Node, Upstream) {
+    orphan_with(cluster, |options| options)
+}
+
+/// The same with settings of its own.
+pub(crate) fn orphan_with(cluster: &Cluster, set: impl Fn(NodeOptions) -> NodeOptions) -> (Node, Upstream) {
     let upstream = Upstream::start();
-    let mut cp = cluster.start(&cluster.options("cp", "control_plane"));
-    let dp = cluster.start(&cluster.options("dp", "data_plane"));
+    let mut cp = cluster.start(&set(cluster.options("cp", "control_plane")));
+    let dp = cluster.start(&set(cluster.options("dp", "data_plane")));
     let service = json!({"name": "echo", "host": "127.0.0.1", "port": upstream.port});
     assert_eq!(post(cp.admin(), "/services", &service).status, 201);
     assert_eq!(post(cp.admin(), "/services/echo/routes", &json!({"paths": ["/good"]})).status, 201);
@@ -91,7 +105,7 @@ fn orphan(cluster: &Cluster) -> (Node, Upstream) {
 }
 
 /// Starts the data plane anew, so that it dials at once whatever its patience was.
-fn redialed(dp: &mut Node, impostor: &Impostor) -> Stream {
+pub(crate) fn redialed(dp: &mut Node, impostor: &Impostor) -> Stream {
     dp.kill();
     dp.restart();
     impostor.link()
