@@ -20,6 +20,25 @@ fn a_data_plane_with_another_certificate_is_refused() {
 }
 
 #[test]
+fn certificates_that_have_expired_join_nobody_and_what_is_cached_is_served() {
+    let mut fleet = Fleet::start(1);
+    fleet.route("/x");
+    fleet.serves("/x", 200);
+    fleet.cp.kill();
+    fleet.dps[0].kill();
+    let month_ago = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() - 40 * 86_400;
+    let pair = gwctl_certs::cluster_pair(month_ago, 30).unwrap();
+    std::fs::write(fleet.cluster.path("cluster.crt"), pair.certificate).unwrap();
+    std::fs::write(fleet.cluster.path("cluster.key"), pair.key).unwrap();
+    fleet.cp.restart();
+    fleet.dps[0].restart();
+    wait_until("the data plane to say why", || fleet.dps[0].log().contains("expired"));
+    fleet.serves("/x", 200);
+    let connected = fleet.fleet()["items"].as_array().unwrap().iter().any(|item| item["connected"] == json!(true));
+    assert!(!connected, "{}", fleet.fleet());
+}
+
+#[test]
 fn a_data_plane_without_a_configured_plugin_is_sent_nothing_and_the_status_says_so() {
     let fleet = Fleet::start(0);
     fleet.route("/plugged");

@@ -116,3 +116,48 @@ fn goodbyes_are_told_from_losses() {
     fleet.route("/after");
     fleet.serves("/after", 200);
 }
+
+/// A copy of a folder of files.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to.join(entry.file_name())),
+            false => _ = std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn a_control_plane_restored_from_a_backup_takes_its_data_planes_back_with_it() {
+    let mut fleet = Fleet::start(2);
+    fleet.route("/kept");
+    fleet.in_sync();
+    fleet.cp.stop();
+    let (prefix, backup) = (fleet.cluster.path("cp"), fleet.cluster.path("backup"));
+    copy(&prefix, &backup);
+    fleet.cp.restart();
+    for number in 0..5 {
+        fleet.route(&format!("/lost/{number}"));
+    }
+    fleet.serves("/lost/4", 200);
+    fleet.in_sync();
+    let newest = fleet.document()["version"].as_u64().unwrap();
+    // One node is away meanwhile, the other sees it happen.
+    fleet.dps[1].kill();
+    fleet.cp.kill();
+    std::fs::remove_dir_all(&prefix).unwrap();
+    copy(&backup, &prefix);
+    fleet.cp.restart();
+    // The versions that come now have been given once already, to other changes.
+    for number in 0..5 {
+        fleet.route(&format!("/new/{number}"));
+    }
+    assert_eq!(fleet.document()["version"].as_u64().unwrap(), newest);
+    fleet.dps[1].restart();
+    fleet.serves("/new/4", 200);
+    fleet.serves("/lost/4", 404);
+    fleet.serves("/kept", 200);
+    fleet.in_sync();
+}
