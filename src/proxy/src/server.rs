@@ -94,8 +94,12 @@ impl Worker {
         });
         if http2 {
             let mut builder = http2::Builder::new(Here);
+            // Twice the limit, as its measure adds to each field: what is over the limit gets the same page as over
+            // HTTP/1, and only what is far over it the bare 431 of the library.
+            let longest = u32::try_from(2 * self.options.max_head_size).unwrap_or(u32::MAX);
             builder
                 .timer(TokioTimer::new())
+                .max_header_list_size(longest)
                 .keep_alive_interval(self.options.header_timeout)
                 .max_concurrent_streams(128);
             let mut connection = pin!(builder.serve_connection(io, service));

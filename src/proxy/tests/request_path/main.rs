@@ -8,6 +8,7 @@ mod failures;
 mod forwarding;
 mod framing;
 mod grpc;
+mod http2_abuse;
 mod lifecycle;
 mod naming;
 mod plugins;

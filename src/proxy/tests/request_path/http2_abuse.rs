@@ -1,0 +1,197 @@
+//! Clients of HTTP/2 that want to cost more than they pay: frames made by hand, every cost bounded, others served.
+
+use crate::stage::{PATIENCE, Stage, Upstream, to};
+use gwctl_proxy::{Listener, ProxyOptions};
+use serde_json::json;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// Error codes of GOAWAY.
+const ENHANCE_YOUR_CALM: u32 = 11;
+
+async fn stage() -> (Upstream, Stage) {
+    let upstream = Upstream::echo().await;
+    let listener = Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: true, proxy_protocol: false };
+    let options = ProxyOptions { listeners: vec![listener], ..Default::default() };
+    let stage = Stage::with(to(upstream.address, json!({})), options, Vec::new());
+    (upstream, stage)
+}
+
+async fn connect(stage: &Stage) -> TcpStream {
+    let mut stream = TcpStream::connect(stage.address).await.unwrap();
+    let start = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(SETTINGS, 0, 0, &[])].concat();
+    stream.write_all(&start).await.unwrap();
+    stream
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A header field as a literal that nobody is to remember.
+fn field(name: &str, value: &str) -> Vec<u8> {
+    let mut field = vec![0];
+    for text in [name, value] {
+        // A length that does not fit into seven bits goes on in groups of seven, the lowest first.
+        match text.len() {
+            length @ 0..127 => field.push(length as u8),
+            mut rest => {
+                field.push(127);
+                rest -= 127;
+                while rest >= 128 {
+                    field.push((rest % 128) as u8 | 128);
+                    rest /= 128;
+                }
+                field.push(rest as u8);
+            }
+        }
+        field.extend_from_slice(text.as_bytes());
+    }
+    field
+}
+
+fn head() -> Vec<u8> {
+    let fields = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a.test")];
+    fields.iter().flat_map(|(name, value)| field(name, value)).collect()
+}
+
+/// Frames that carry one head, split as needed.
+fn request(stream: u32, head: &[u8]) -> Vec<u8> {
+    let parts: Vec<_> = head.chunks(16_384).collect();
+    let mut frames = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        let end = if number + 1 == parts.len() { END_HEADERS } else { 0 };
+        match number {
+            0 => frames.extend(frame(HEADERS, END_STREAM | end, stream, part)),
+            _ => frames.extend(frame(CONTINUATION, end, stream, part)),
+        }
+    }
+    frames
+}
+
+/// The next frame: kind, stream, payload; None when the connection has ended.
+async fn next(stream: &mut TcpStream) -> Option<(u8, u32, Vec<u8>)> {
+    let mut head = [0; 9];
+    tokio::time::timeout(PATIENCE, stream.read_exact(&mut head)).await.unwrap().ok()?;
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+    let mut payload = vec![0; length];
+    tokio::time::timeout(PATIENCE, stream.read_exact(&mut payload)).await.unwrap().ok()?;
+    Some((head[3], u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload))
+}
+
+/// How the connection ended: the error of GOAWAY, None when it was cut without.
+async fn ended(stream: &mut TcpStream) -> Option<u32> {
+    let mut error = None;
+    while let Some((kind, _, payload)) = next(stream).await {
+        if kind == GOAWAY {
+            error = Some(u32::from_be_bytes([payload[4], payload[5], payload[6], payload[7]]));
+        }
+    }
+    error
+}
+
+/// Writes until the proxy takes no more; how many bytes it took.
+async fn flood(stream: &mut TcpStream, bytes: &[u8], most: usize) -> usize {
+    let mut taken = 0;
+    while taken < most {
+        match tokio::time::timeout(Duration::from_secs(2), stream.write(bytes)).await {
+            Ok(Ok(written)) if written > 0 => taken += written,
+            _ => break,
+        }
+    }
+    taken
+}
+
+async fn serves_others(stage: &Stage) {
+    let reply = stage.get("/").await;
+    assert_eq!(reply.status(), 200, "{}", reply.text());
+}
+
+#[tokio::test]
+async fn requests_that_are_taken_back_at_once_end_the_connection() {
+    let (_upstream, stage) = stage().await;
+    let mut stream = connect(&stage).await;
+    let mut frames = Vec::new();
+    for number in 0..5000 {
+        frames.extend(request(2 * number + 1, &head()));
+        frames.extend(frame(RST_STREAM, 0, 2 * number + 1, &8_u32.to_be_bytes()));
+    }
+    // The connection may be cut before all of it is sent.
+    let _ = stream.write_all(&frames).await;
+    assert!(matches!(ended(&mut stream).await, Some(ENHANCE_YOUR_CALM) | None));
+    serves_others(&stage).await;
+}
+
+#[tokio::test]
+async fn a_head_that_never_ends_is_cut_off() {
+    let (upstream, stage) = stage().await;
+    let mut stream = connect(&stage).await;
+    stream.write_all(&frame(HEADERS, END_STREAM, 1, &head())).await.unwrap();
+    let part = frame(CONTINUATION, 0, 1, &field("x", &"y".repeat(1000)));
+    let taken = flood(&mut stream, &part, 64 << 20).await;
+    assert!(taken < 16 << 20, "{taken} bytes of one head were taken");
+    let mut stream = connect(&stage).await;
+    stream.write_all(&frame(HEADERS, END_STREAM, 1, &head())).await.unwrap();
+    let taken = flood(&mut stream, &frame(CONTINUATION, 0, 1, &[]), 64 << 20).await;
+    assert!(taken < 16 << 20, "{taken} bytes of empty frames were taken");
+    assert_eq!(upstream.connections(), 0);
+    serves_others(&stage).await;
+}
+
+/// Status of the answer to a head of some size, by the first bytes of its own header block.
+async fn status(stage: &Stage, size: usize) -> Option<u16> {
+    let mut stream = connect(stage).await;
+    let fields: Vec<u8> = (0..size / 1000).flat_map(|number| field(&format!("x-{number}"), &"y".repeat(990))).collect();
+    // The connection may be cut before all of it is sent.
+    let _ = stream.write_all(&request(1, &[head(), fields].concat())).await;
+    let mut seen = None;
+    while let Some((kind, number, payload)) = next(&mut stream).await {
+        match kind {
+            // `:status` of the static table, or a literal of it in Huffman's code or plain.
+            HEADERS if number == 1 => {
+                seen = Some(match payload.first() {
+                    Some(0x88) => 200,
+                    Some(0x8c) => 400,
+                    _ => 431,
+                });
+                break;
+            }
+            DATA | RST_STREAM | GOAWAY if seen.is_some() || kind != DATA => break,
+            _ => {}
+        }
+    }
+    seen
+}
+
+#[tokio::test]
+async fn a_large_head_passes_up_to_the_limit_and_is_refused_beyond_as_over_http1() {
+    let (_upstream, stage) = stage().await;
+    assert_eq!(status(&stage, 30_000).await, Some(200));
+    assert_eq!(status(&stage, 40_000).await, Some(400));
+    assert!(matches!(status(&stage, 400_000).await, Some(431) | None));
+    serves_others(&stage).await;
+}
+
+#[tokio::test]
+async fn questions_whose_answers_nobody_reads_are_not_piled_up() {
+    let (_upstream, stage) = stage().await;
+    for question in [frame(SETTINGS, 0, 0, &[]), frame(PING, 0, 0, &[7; 8])] {
+        let mut stream = connect(&stage).await;
+        let taken = flood(&mut stream, &question.repeat(1000), 256 << 20).await;
+        assert!(taken < 256 << 20, "the proxy took {taken} bytes of questions without an answer being read");
+        serves_others(&stage).await;
+    }
+}
