@@ -161,3 +161,26 @@ fn a_control_plane_restored_from_a_backup_takes_its_data_planes_back_with_it() {
     fleet.serves("/kept", 200);
     fleet.in_sync();
 }
+
+#[test]
+fn a_cache_of_yesterday_gives_way_to_a_live_control_plane() {
+    let mut fleet = Fleet::start(1);
+    let old = fleet.route("/yesterday");
+    fleet.in_sync();
+    fleet.dps[0].stop();
+    let (prefix, before) = (fleet.cluster.path("dp-0"), fleet.cluster.path("before"));
+    copy(&prefix, &before);
+    fleet.dps[0].restart();
+    assert_eq!(delete(fleet.cp.admin(), &format!("/routes/{old}")).status, 204);
+    fleet.route("/today");
+    fleet.in_sync();
+    fleet.dps[0].stop();
+    std::fs::remove_dir_all(&prefix).unwrap();
+    copy(&before, &prefix);
+    let logged = fleet.dps[0].log().len();
+    fleet.dps[0].restart();
+    fleet.serves("/today", 200);
+    fleet.serves("/yesterday", 404);
+    fleet.in_sync();
+    assert_eq!(copies(&fleet.dps[0].log()[logged..]), 0, "what it lacks is enough");
+}
