@@ -93,7 +93,7 @@ pub fn write_response(
                 }
                 _ => continue,
             }
-        } else if name == TRANSFER_ENCODING || (name == CONNECTION && persistence != Persistence::Upgrade) {
+        } else if name == TRANSFER_ENCODING || (name == CONNECTION && is_ours(value, persistence)) {
             continue;
         } else if name == DATE {
             dated = true;
@@ -116,6 +116,13 @@ pub fn write_response(
         Persistence::Told => b"Connection: keep-alive\r\n\r\n".as_slice(),
         Persistence::Close => b"Connection: close\r\n\r\n",
     });
+}
+
+/// Whether a `Connection` among the headers is left out since the persistence says it.
+fn is_ours(value: &HeaderValue, persistence: Persistence) -> bool {
+    let value = value.as_bytes();
+    persistence != Persistence::Upgrade
+        && (value.eq_ignore_ascii_case(b"close") || value.eq_ignore_ascii_case(b"keep-alive"))
 }
 
 fn write_field(out: &mut BytesMut, cursor: &mut Cursor<'_>, name: &HeaderName, value: &HeaderValue) {

@@ -129,7 +129,7 @@ fn read<T>(
     }
     let tokens = outcome.map_err(fault)?;
     match &tokens {
-        Some(tokens) if tokens.length > limits.size => return Err(Fault::HeadTooLong),
+        Some(tokens) if tokens.length > limits.size => return Err(too_long(&buffer[..limits.size])),
         Some(_) => *seen = 0,
         None => {
             *seen = buffer.len();
@@ -147,8 +147,11 @@ fn has_end(bytes: &[u8]) -> bool {
 
 /// What is wrong when this is only the beginning of a head.
 fn over(bytes: &[u8], limits: &Limits) -> Option<Fault> {
-    let fault = || if bytes.contains(&b'\n') { Fault::HeadTooLong } else { Fault::FirstLineTooLong };
-    (bytes.len() > limits.size).then(fault)
+    (bytes.len() > limits.size).then(|| too_long(&bytes[..limits.size]))
+}
+
+fn too_long(beginning: &[u8]) -> Fault {
+    if beginning.contains(&b'\n') { Fault::HeadTooLong } else { Fault::FirstLineTooLong }
 }
 
 /// None: the head is not whole.

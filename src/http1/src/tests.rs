@@ -164,6 +164,7 @@ fn chunks_give_their_data_and_trailers() {
 fn limits_hold_for_whole_and_partial_heads() {
     let long = "a".repeat(5000);
     assert_eq!(fault(&format!("GET /{long}")), Some(Fault::FirstLineTooLong));
+    assert_eq!(fault(&format!("GET /{long} HTTP/1.1\r\n\r\n")), Some(Fault::FirstLineTooLong));
     assert_eq!(fault(&format!("GET / HTTP/1.1\r\nX: {long}")), Some(Fault::HeadTooLong));
     assert_eq!(fault(&format!("GET / HTTP/1.1\r\nX: {long}\r\n\r\n")), Some(Fault::HeadTooLong));
     let lines = |count| format!("GET / HTTP/1.1\r\n{}\r\n", "X: a\r\n".repeat(count));
@@ -291,6 +292,15 @@ fn responses_say_how_they_end() {
         "HTTP/1.1 200 Fine, thanks\r\nx-a: b\r\nDate: now\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n"
     );
     assert!(written(StatusCode::OK, &head.headers, Framing::None, Persistence::Usual).contains("content-length: 5"));
+    let connection = |value: &str, persistence| {
+        let headers = HeaderMap::from_iter([(http::header::CONNECTION, value.parse().unwrap())]);
+        let written = written(StatusCode::UPGRADE_REQUIRED, &headers, Framing::None, persistence);
+        written.split("\r\n").filter(|line| line.starts_with("Connection")).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(connection("Upgrade", Persistence::Usual), "Connection: Upgrade");
+    assert_eq!(connection("Upgrade", Persistence::Close), "Connection: Upgrade, Connection: close");
+    assert_eq!(connection("close", Persistence::Close), "Connection: close");
+    assert_eq!(connection("close", Persistence::Usual), "");
 }
 
 fn message() -> impl Strategy<Value = Vec<u8>> {

@@ -80,6 +80,11 @@ pub trait BodyStream {
     fn again(&self) -> Option<Box<dyn BodyStream>> {
         None
     }
+
+    /// Headers that came after the body, once it has been read to its end.
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        None
+    }
 }
 
 /// The request body.

@@ -3,7 +3,9 @@
 use crate::flight::Flight;
 use crate::options::ProxyOptions;
 use crate::phases::upgrades;
+use crate::server::client::Shared;
 use crate::worker::Worker;
+use gwctl_http1::Spelling;
 use gwctl_plugins::{Body, Client, Context, Exit, Request, Run, Scheme, Times};
 use gwctl_router::check_target;
 use http::header::{CONNECTION, COOKIE, HOST, HeaderMap, HeaderValue};
@@ -11,7 +13,6 @@ use http::uri::PathAndQuery;
 use http::{StatusCode, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use hyper::upgrade::OnUpgrade;
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -39,15 +40,47 @@ pub(crate) struct Arrival {
     pub(crate) flight: Box<Flight>,
     /// The answer when it is refused before any plugin sees it.
     pub(crate) refused: Option<Exit>,
-    /// The client's side of an upgrade, should the upstream agree.
-    pub(crate) upgrade: Option<OnUpgrade>,
+    /// The client wants to go on as something else, should the upstream agree.
+    pub(crate) upgrades: bool,
+}
+
+/// Where the body of a request comes from.
+pub(crate) enum ArrivingBody {
+    None,
+    /// From the client, with the length it declared.
+    Http1(Shared, Option<u64>),
+    Http2(Incoming),
+}
+
+impl ArrivingBody {
+    /// Bytes to come, where that is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        match self {
+            Self::None => Some(0),
+            Self::Http1(_, length) => *length,
+            Self::Http2(incoming) => incoming.size_hint().exact(),
+        }
+    }
+
+    fn is_end(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Http1(..) => false,
+            Self::Http2(incoming) => incoming.is_end_stream(),
+        }
+    }
 }
 
 impl Arrival {
-    pub(crate) fn new(worker: &Rc<Worker>, origin: &Origin, mut request: http::Request<Incoming>) -> Arrival {
+    pub(crate) fn new(
+        worker: &Rc<Worker>,
+        origin: &Origin,
+        mut head: http::request::Parts,
+        body: ArrivingBody,
+        spelling: Spelling,
+    ) -> Arrival {
         worker.stats.begun();
-        let upgrade = upgrades(request.version(), request.headers()).then(|| hyper::upgrade::on(&mut request));
-        let (mut head, body) = request.into_parts();
+        let upgrades = upgrades(head.version, &head.headers);
         take_authority(&mut head);
         let refused = refusal(&head, &body, &worker.options);
         let snapshot = worker.snapshots.load();
@@ -73,11 +106,12 @@ impl Arrival {
             run,
             read: Rc::new(Cell::new(0)),
             lease: None,
+            spelling,
         });
-        if !body.is_end_stream() {
+        if !body.is_end() {
             flight.context.request.body = Body::Stream(flight.inbound(body));
         }
-        Arrival { flight, refused, upgrade }
+        Arrival { flight, refused, upgrades }
     }
 }
 
@@ -97,7 +131,7 @@ fn take_authority(head: &mut http::request::Parts) {
 }
 
 /// What the server in front refuses, as nginx does in front of Kong; these pages are plain text by default.
-fn refusal(head: &http::request::Parts, body: &Incoming, options: &ProxyOptions) -> Option<Exit> {
+fn refusal(head: &http::request::Parts, body: &ArrivingBody, options: &ProxyOptions) -> Option<Exit> {
     let target = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let headers = &head.headers;
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
@@ -112,7 +146,7 @@ fn refusal(head: &http::request::Parts, body: &Incoming, options: &ProxyOptions)
         (StatusCode::BAD_REQUEST, "Request header or cookie too large")
     } else if odd_method || odd_host || misses_host || check_target(target.as_bytes()).is_err() {
         (StatusCode::BAD_REQUEST, "Bad request")
-    } else if body.size_hint().exact().is_some_and(too_long) {
+    } else if body.length().is_some_and(too_long) {
         (StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")
     } else {
         return None;

@@ -1,9 +1,11 @@
 //! The body of a response on its way to the client.
 
 use crate::flight::Flight;
+use crate::upgrade::Tunnel;
 use crate::upstream::connection::{Break, Connection};
 use crate::upstream::pool::PoolKey;
 use bytes::Bytes;
+use gwctl_http1::Spelling;
 use gwctl_plugins::Phases;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
@@ -47,16 +49,45 @@ pub(crate) struct Downstream {
     /// The last call of body_filter has been made.
     filter_ended: bool,
     trailers: Option<HeaderMap>,
+    spelling: Spelling,
+    /// The upstream's side of a connection that has switched protocols.
+    tunnel: Option<Tunnel>,
 }
 
 impl Downstream {
-    pub(crate) fn new(origin: Origin, flight: Box<Flight>) -> Downstream {
+    pub(crate) fn new(origin: Origin, flight: Box<Flight>, spelling: Spelling) -> Downstream {
         let filtered = flight.run.has(Phases::BODY_FILTER);
-        let mut body = Downstream { origin, flight, filtered, filter_ended: !filtered, trailers: None };
+        let mut body =
+            Downstream { origin, flight, filtered, filter_ended: !filtered, trailers: None, spelling, tunnel: None };
         if body.origin_ended() {
             body.give_back();
         }
         body
+    }
+
+    /// How the names of the response's headers were spelled.
+    pub(crate) fn spelling(&self) -> &Spelling {
+        &self.spelling
+    }
+
+    /// The body comes from the upstream and has not been read to its end.
+    pub(crate) fn is_upstreams(&self) -> bool {
+        matches!(&self.origin, Origin::Upstream { from: Some(_), .. })
+    }
+
+    /// Goes on sending the request while nobody takes the response.
+    pub(crate) fn poll_send(&mut self, task: &mut Context<'_>) {
+        if let Origin::Upstream { from: Some((connection, _)), .. } = &mut self.origin {
+            connection.poll_send(task);
+        }
+    }
+
+    pub(crate) fn set_tunnel(&mut self, tunnel: Tunnel) {
+        self.tunnel = Some(tunnel);
+    }
+
+    pub(crate) fn take_tunnel(&mut self) -> Option<Tunnel> {
+        self.tunnel.take()
     }
 
     fn origin_ended(&self) -> bool {

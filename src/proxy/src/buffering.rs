@@ -8,6 +8,7 @@ use crate::flight::Flight;
 use crate::upstream::send::Failure;
 use bytes::{Bytes, BytesMut};
 use gwctl_plugins::{Body, BodyError, BodyStream};
+use http::HeaderMap;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, Write};
@@ -67,6 +68,9 @@ impl Gathering<'_> {
                 Failure::Malformed("body")
             })?;
         }
+        if let Some(trailers) = stream.take_trailers() {
+            return Ok(Body::Stream(Box::new(Trailed { body: kept.stream(length), trailers })));
+        }
         Ok(match kept {
             Kept::Nothing => Body::Buffered(Bytes::new()),
             Kept::Part(part) => Body::Buffered(part),
@@ -109,6 +113,62 @@ impl Kept {
         };
         parts.extend_from_slice(&part);
         Ok(Kept::Memory(parts))
+    }
+}
+
+impl Kept {
+    fn stream(self, length: u64) -> Box<dyn BodyStream> {
+        match self {
+            Kept::Nothing => Box::new(Whole { bytes: Bytes::new(), given: true }),
+            Kept::Part(bytes) => Box::new(Whole { bytes, given: false }),
+            Kept::Memory(parts) => Box::new(Whole { bytes: parts.freeze(), given: false }),
+            Kept::File(file) => Box::new(Spooled { file: Rc::new(file), length, read: 0 }),
+        }
+    }
+}
+
+/// A body with headers after it, which only chunks have room for.
+struct Trailed {
+    body: Box<dyn BodyStream>,
+    trailers: HeaderMap,
+}
+
+impl BodyStream for Trailed {
+    fn poll_part(&mut self, waker: &Waker) -> Poll<Option<Result<Bytes, BodyError>>> {
+        self.body.poll_part(waker)
+    }
+
+    fn declared_length(&self) -> Option<u64> {
+        None
+    }
+
+    fn again(&self) -> Option<Box<dyn BodyStream>> {
+        Some(Box::new(Trailed { body: self.body.again()?, trailers: self.trailers.clone() }))
+    }
+
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        Some(std::mem::take(&mut self.trailers)).filter(|trailers| !trailers.is_empty())
+    }
+}
+
+/// A body in memory.
+struct Whole {
+    bytes: Bytes,
+    given: bool,
+}
+
+impl BodyStream for Whole {
+    fn poll_part(&mut self, _: &Waker) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let last = std::mem::replace(&mut self.given, true);
+        Poll::Ready((!last).then(|| Ok(self.bytes.clone())))
+    }
+
+    fn declared_length(&self) -> Option<u64> {
+        Some(self.bytes.len() as u64)
+    }
+
+    fn again(&self) -> Option<Box<dyn BodyStream>> {
+        Some(Box::new(Whole { bytes: self.bytes.clone(), given: self.bytes.is_empty() }))
     }
 }
 

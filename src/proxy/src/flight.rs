@@ -1,5 +1,6 @@
 //! A request from its arrival to the last byte of its response.
 
+use crate::arrival::ArrivingBody;
 use crate::balancer::{Lease, set_cookie};
 use crate::body::{Downstream, Origin};
 use crate::respond::{add_headers, from_upstream, set_length};
@@ -8,6 +9,7 @@ use crate::upstream::connection::ResponseHead;
 use crate::upstream::outbound::Inbound;
 use crate::upstream::send::Answered;
 use crate::worker::Worker;
+use gwctl_http1::Spelling;
 use gwctl_plugins::{Context, Exit, Phases, Response, Run, Source};
 use http::StatusCode;
 use std::cell::Cell;
@@ -24,6 +26,8 @@ pub(crate) struct Flight {
     pub(crate) read: Rc<Cell<u64>>,
     /// Counts the request at its target until it ends.
     pub(crate) lease: Option<Lease>,
+    /// How the client spelled the names of its headers.
+    pub(crate) spelling: Spelling,
 }
 
 impl Flight {
@@ -44,13 +48,13 @@ impl Flight {
         }
         add_headers(&mut self.context, &self.worker.options, None);
         let head = self.head();
-        http::Response::from_parts(head, Downstream::new(Origin::Whole(Some(body)), self))
+        http::Response::from_parts(head, Downstream::new(Origin::Whole(Some(body)), self, Spelling::default()))
     }
 
     /// Passes on the response of the upstream.
     pub(crate) fn pass_on(mut self: Box<Self>, answered: Answered) -> http::Response<Downstream> {
         let Answered { head, connection, key, lease, cookie } = answered;
-        let ResponseHead { status, version, headers } = head;
+        let ResponseHead { status, version, headers, mut spelling } = head;
         self.lease = lease;
         self.context.times.answered = Some(self.context.times.started.elapsed());
         let mut response = from_upstream(headers, status);
@@ -63,12 +67,15 @@ impl Flight {
             Err(_) => Some((crashed(), Source::Error)),
         };
         let origin = match replacement {
-            Some((exit, source)) => Origin::Whole(Some(self.replace(exit, source))),
+            Some((exit, source)) => {
+                spelling = Spelling::default();
+                Origin::Whole(Some(self.replace(exit, source)))
+            }
             None => Origin::upstream(connection, key),
         };
         add_headers(&mut self.context, &self.worker.options, Some((version, status)));
         let head = self.head();
-        http::Response::from_parts(head, Downstream::new(origin, self))
+        http::Response::from_parts(head, Downstream::new(origin, self, spelling))
     }
 
     /// Puts another answer in place of the response; its body is returned.
@@ -92,7 +99,7 @@ impl Flight {
     }
 
     /// The client's body for this request.
-    pub(crate) fn inbound(&self, body: hyper::body::Incoming) -> Box<Inbound> {
+    pub(crate) fn inbound(&self, body: ArrivingBody) -> Box<Inbound> {
         Box::new(Inbound::new(body, self.worker.options.client_max_body_size, self.read.clone()))
     }
 }

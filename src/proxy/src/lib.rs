@@ -11,8 +11,9 @@
 //! - `forward`, `respond`: headers towards the upstream and towards the client.
 //! - `balancer`, `prober`, `names`, `health`: choosing targets, what is known of them, probing and resolving them.
 //! - `stream`: connections that are passed on as bytes, without HTTP.
-//! - `upstream`: names, connections, attempts. Only its `connection`, and `server` for the clients' side, drive the
-//!   HTTP library; the rest sees heads and bodies.
+//! - `transport`, `server`, `upgrade`: clients' connections, with our own codec for HTTP/1.
+//! - `upstream`: names, connections, attempts. Only its `connection` and `http1`, and `server` for the clients' side, know how
+//!   HTTP is spoken; the rest sees heads and bodies.
 
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
 

@@ -1,5 +1,6 @@
 //! A client connection that may not stop taking what it asked for.
 
+use crate::transport::Socket;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -29,6 +30,12 @@ impl Patient {
         let limit = self.limit;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(limit)));
         waiting.as_mut().poll(task).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl Socket for Patient {
+    fn poll_readable(&self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.poll_readable(task)
     }
 }
 

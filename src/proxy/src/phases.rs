@@ -7,9 +7,8 @@ use crate::flight::{Flight, crashed};
 use crate::forward::wants_websocket;
 use crate::plans::Plan;
 use crate::respond::failure_exit;
-use crate::upgrade::splice;
+use crate::upgrade::Tunnel;
 use crate::upstream::send::{Answered, Choice, Failure, Outgoing, send};
-use gwctl_http1::Spelling;
 use gwctl_plugins::{Context, Exit, Phases, Scheme, Source, Upstream};
 use gwctl_router::{Gate, HeaderLookup, Match, Request as Asked, RequestPath};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, UPGRADE};
@@ -22,7 +21,7 @@ const BUFFER_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Answers a request. Never fails: what goes wrong is an answer, too.
 pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
-    let Arrival { mut flight, refused, upgrade } = arrival;
+    let Arrival { mut flight, refused, upgrades } = arrival;
     if let Some(exit) = refused {
         return flight.answer(exit, Source::Error);
     }
@@ -48,13 +47,16 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
     }
     match proxy(&mut flight, prefix).await {
         Ok(mut answered) => {
-            if answered.head.status == StatusCode::SWITCHING_PROTOCOLS {
-                let Some((client, upstream)) = upgrade.zip(answered.connection.pass()) else {
-                    return flight.answer(failure_exit(&Failure::Unreachable), Source::Error);
-                };
-                splice(client, upstream, answered.lease.take());
+            if answered.head.status != StatusCode::SWITCHING_PROTOCOLS {
+                return flight.pass_on(answered);
             }
-            flight.pass_on(answered)
+            let Some((stream, read)) = answered.connection.pass().filter(|_| upgrades) else {
+                return flight.answer(failure_exit(&Failure::Unreachable), Source::Error);
+            };
+            let tunnel = Tunnel { stream, read, lease: answered.lease.take() };
+            let mut response = flight.pass_on(answered);
+            response.body_mut().set_tunnel(tunnel);
+            response
         }
         Err(failure) => {
             let source =
@@ -196,7 +198,7 @@ async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Answered, 
         tls: plan.and_then(|plan| plan.tls.clone()),
         uri: uri(&upstream, context).ok_or(Failure::Malformed("path"))?,
         prefix,
-        spelling: Spelling::default(),
+        spelling: std::mem::take(&mut flight.spelling),
         host: upstream.host_header.clone(),
         upstream_host: balancer.and_then(|balancer| balancer.host_header.clone()),
     };

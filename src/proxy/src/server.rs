@@ -1,13 +1,20 @@
-//! Client connections over hyper's server codec.
+//! Client connections: HTTP/1 by our own codec, HTTP/2 by the library's.
 
-use crate::arrival::{Arrival, Origin, PROXY_PROTOCOL};
+mod answer;
+pub(crate) mod client;
+mod http1;
+
+use crate::arrival::{Arrival, ArrivingBody, Origin, PROXY_PROTOCOL};
 use crate::patience::Patient;
 use crate::phases::serve;
 use crate::proxy_header::read_proxy_header;
+use crate::transport::Transport;
 use crate::worker::{Stopping, Worker};
+use gwctl_http1::Spelling;
 use gwctl_plugins::Scheme;
+use hyper::body::Incoming;
 use hyper::rt::Executor;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
@@ -16,7 +23,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
@@ -66,15 +72,15 @@ impl Worker {
         let Some(tls) = entrance.tls else {
             let http2 = entrance.http2 && self.in_time(starts_as_http2(&stream)).await?;
             let stream = Patient::new(stream, self.options.client_timeout);
-            return self.speak(TokioIo::new(stream), origin, http2, stopping).await;
+            return self.speak(Transport::Plain(stream), origin, http2, stopping).await;
         };
         let stream = Patient::new(stream, self.options.client_timeout);
-        let stream = self.in_time(tls.accept(stream)).await?;
+        let stream = Box::pin(self.in_time(tls.accept(stream))).await?;
         let (_, session) = stream.get_ref();
         let http2 = session.alpn_protocol() == Some(b"h2");
         origin.scheme = Scheme::Https;
         origin.server_name = session.server_name().map(Into::into);
-        self.speak(TokioIo::new(stream), origin, http2, stopping).await
+        self.speak(Transport::Tls(Box::new(stream.into())), origin, http2, stopping).await
     }
 
     /// What must be done within the time for the head of a request.
@@ -83,36 +89,44 @@ impl Worker {
         outcome.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
     }
 
-    async fn speak<S>(self: Rc<Self>, io: TokioIo<S>, origin: Origin, http2: bool, stopping: Stopping) -> io::Result<()>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let (worker, origin) = (self.clone(), Rc::new(origin));
-        let service = service_fn(move |request| {
-            let arrival = Arrival::new(&worker, &origin, request);
+    async fn speak(
+        self: Rc<Self>,
+        stream: Transport<Patient>,
+        origin: Origin,
+        http2: bool,
+        stopping: Stopping,
+    ) -> io::Result<()> {
+        let origin = Rc::new(origin);
+        // A connection holds room for the larger of both ways otherwise.
+        if http2 {
+            Box::pin(self.http2(stream, origin, stopping)).await
+        } else {
+            self.http1(stream, origin, stopping).await
+        }
+    }
+
+    async fn http2(
+        self: Rc<Self>,
+        stream: Transport<Patient>,
+        origin: Rc<Origin>,
+        stopping: Stopping,
+    ) -> io::Result<()> {
+        let worker = self.clone();
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            let (head, body) = request.into_parts();
+            let arrival = Arrival::new(&worker, &origin, head, ArrivingBody::Http2(body), Spelling::lower_case());
             async move { Ok::<_, Infallible>(serve(arrival).await) }
         });
-        if http2 {
-            let mut builder = http2::Builder::new(Here);
-            // Twice the limit, as its measure adds to each field: what is over the limit gets the same page as over
-            // HTTP/1, and only what is far over it the bare 431 of the library.
-            let longest = u32::try_from(2 * self.options.max_head_size).unwrap_or(u32::MAX);
-            builder
-                .timer(TokioTimer::new())
-                .max_header_list_size(longest)
-                .keep_alive_interval(self.options.header_timeout)
-                .max_concurrent_streams(128);
-            let mut connection = pin!(builder.serve_connection(io, service));
-            tokio::select! {
-                biased;
-                outcome = &mut connection => return outcome.map_err(io::Error::other),
-                () = stopped(stopping) => connection.as_mut().graceful_shutdown(),
-            }
-            return connection.await.map_err(io::Error::other);
-        }
-        let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(self.options.header_timeout);
-        let mut connection = pin!(builder.serve_connection(io, service).with_upgrades());
+        let mut builder = http2::Builder::new(Here);
+        // Twice the limit, as its measure adds to each field: what is over the limit gets the same page as over HTTP/1,
+        // and only what is far over it the bare 431 of the library.
+        let longest = u32::try_from(2 * self.options.max_head_size).unwrap_or(u32::MAX);
+        builder
+            .timer(TokioTimer::new())
+            .max_header_list_size(longest)
+            .keep_alive_interval(self.options.header_timeout)
+            .max_concurrent_streams(128);
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             biased;
             outcome = &mut connection => return outcome.map_err(io::Error::other),
@@ -122,7 +136,7 @@ impl Worker {
     }
 }
 
-async fn stopped(mut stopping: Stopping) {
+pub(crate) async fn stopped(mut stopping: Stopping) {
     // An error means that the sender is gone, which is a stop as well.
     let _ = stopping.wait_for(|stop| *stop).await;
 }

@@ -10,10 +10,16 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
-/// A socket.
-pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {}
+/// A socket whose readiness can be waited for without a buffer.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {
+    fn poll_readable(&self, task: &mut Context<'_>) -> Poll<io::Result<()>>;
+}
 
-impl Socket for TcpStream {}
+impl Socket for TcpStream {
+    fn poll_readable(&self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_read_ready(task)
+    }
+}
 
 /// See the module.
 pub(crate) enum Transport<S> {
@@ -22,6 +28,14 @@ pub(crate) enum Transport<S> {
 }
 
 impl<S: Socket> Transport<S> {
+    /// Waits for bytes from the network. With TLS they need not hold any for us.
+    pub(crate) fn poll_readable(&self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(stream) => stream.poll_readable(task),
+            Self::Tls(stream) => stream.get_ref().0.poll_readable(task),
+        }
+    }
+
     /// Reads once into the room the buffer has; 0 at the end.
     pub(crate) fn poll_fill(&mut self, task: &mut Context<'_>, buffer: &mut BytesMut) -> Poll<io::Result<usize>> {
         match self {

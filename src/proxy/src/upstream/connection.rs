@@ -45,6 +45,8 @@ pub(crate) struct ResponseHead {
     pub(crate) status: StatusCode,
     pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
+    /// How the names of the headers were spelled.
+    pub(crate) spelling: Spelling,
 }
 
 /// Why no response came, or not all of it.
@@ -146,13 +148,15 @@ impl Connection {
         match &mut self.way {
             Way::Http1(connection) => {
                 let head = connection.send(request, spelling).await?;
-                Ok(ResponseHead { status: head.status, version: head.version, headers: head.headers })
+                let gwctl_http1::ResponseHead { status, version, headers, spelling, .. } = head;
+                Ok(ResponseHead { status, version, headers, spelling })
             }
             Way::Http2 { sender, incoming } => {
                 let response = sender.try_send_request(request).await.map_err(failed)?;
                 let (head, body) = response.into_parts();
                 *incoming = Some(body);
-                Ok(ResponseHead { status: head.status, version: head.version, headers: head.headers })
+                let spelling = Spelling::lower_case();
+                Ok(ResponseHead { status: head.status, version: head.version, headers: head.headers, spelling })
             }
             Way::Passed => Err(SendError::Unsent(Box::new(request))),
         }
@@ -166,6 +170,14 @@ impl Connection {
                 Pin::new(incoming).poll_frame(task).map(|frame| frame.map(|frame| frame.map_err(Break::Http2)))
             }
             Way::Http2 { .. } | Way::Passed => Poll::Ready(None),
+        }
+    }
+
+    /// Goes on sending the request while nobody takes the response.
+    pub(crate) fn poll_send(&mut self, task: &mut Context<'_>) {
+        if let Way::Http1(connection) = &mut self.way {
+            // A client that breaks off its body is found by whoever reads from it.
+            let _ = connection.poll_send(task);
         }
     }
 

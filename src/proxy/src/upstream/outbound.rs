@@ -1,13 +1,14 @@
 //! The request body on its way from the client to the upstream.
 
+use crate::arrival::ArrivingBody;
 use bytes::Bytes;
 use gwctl_plugins::{BodyError, BodyStream};
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use tokio::time::Instant;
 
 /// What is known of a body while it is being sent; shared with whoever waits for the response.
@@ -100,7 +101,10 @@ impl Body for Outbound {
                     Poll::Ready(Some(Err(error))) => *progress.failure.borrow_mut() = Some(error.clone()),
                     Poll::Pending => {}
                 }
-                part.map(|part| part.map(|part| part.map(Frame::data)))
+                match ready!(part) {
+                    Some(part) => Poll::Ready(Some(part.map(Frame::data))),
+                    None => Poll::Ready(stream.take_trailers().map(|trailers| Ok(Frame::trailers(trailers)))),
+                }
             }
         }
     }
@@ -123,44 +127,63 @@ impl Body for Outbound {
     }
 }
 
-/// A body as it comes from the client, over hyper's server codec.
+/// A body as it comes from the client.
 pub(crate) struct Inbound {
-    body: Incoming,
+    body: ArrivingBody,
     declared: Option<u64>,
+    trailers: Option<HeaderMap>,
     read: Rc<Cell<u64>>,
     limit: u64,
 }
 
 impl Inbound {
     /// `limit` in bytes, 0 for none; bytes read are counted in `read`.
-    pub(crate) fn new(body: Incoming, limit: u64, read: Rc<Cell<u64>>) -> Inbound {
-        let declared = body.size_hint().exact();
-        Inbound { body, declared, read, limit }
+    pub(crate) fn new(body: ArrivingBody, limit: u64, read: Rc<Cell<u64>>) -> Inbound {
+        let declared = body.length();
+        Inbound { body, declared, trailers: None, read, limit }
+    }
+
+    fn poll_body(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        let incoming = match &mut self.body {
+            ArrivingBody::None => return Poll::Ready(None),
+            ArrivingBody::Http1(client, _) => return client.borrow_mut().poll_part(task),
+            ArrivingBody::Http2(incoming) => incoming,
+        };
+        loop {
+            let frame = match ready!(Pin::new(&mut *incoming).poll_frame(task)) {
+                None => return Poll::Ready(None),
+                Some(Err(error)) => return Poll::Ready(Some(Err(BodyError::PeerBroke(error.to_string())))),
+                Some(Ok(frame)) => frame,
+            };
+            match frame.into_data() {
+                Ok(part) => return Poll::Ready(Some(Ok(part))),
+                Err(frame) => self.trailers = frame.into_trailers().ok(),
+            }
+        }
     }
 }
 
 impl BodyStream for Inbound {
     fn poll_part(&mut self, waker: &Waker) -> Poll<Option<Result<Bytes, BodyError>>> {
-        loop {
-            let frame = match Pin::new(&mut self.body).poll_frame(&mut Context::from_waker(waker)) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(None) => return Poll::Ready(None),
-                Poll::Ready(Some(Err(error))) => {
-                    return Poll::Ready(Some(Err(BodyError::PeerBroke(error.to_string()))));
-                }
-                Poll::Ready(Some(Ok(frame))) => frame,
-            };
-            // Trailers of a request are not passed on, as nginx does not.
-            let Ok(part) = frame.into_data() else { continue };
-            self.read.set(self.read.get() + part.len() as u64);
-            if self.limit != 0 && self.read.get() > self.limit {
-                return Poll::Ready(Some(Err(BodyError::InputTooLong(self.limit))));
-            }
-            return Poll::Ready(Some(Ok(part)));
+        let part = match ready!(self.poll_body(&mut Context::from_waker(waker))) {
+            Some(Ok(part)) => part,
+            end => return Poll::Ready(end),
+        };
+        self.read.set(self.read.get() + part.len() as u64);
+        if self.limit != 0 && self.read.get() > self.limit {
+            return Poll::Ready(Some(Err(BodyError::InputTooLong(self.limit))));
         }
+        Poll::Ready(Some(Ok(part)))
     }
 
     fn declared_length(&self) -> Option<u64> {
         self.declared
+    }
+
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        match &self.body {
+            ArrivingBody::Http1(client, _) => client.borrow_mut().take_trailers(),
+            _ => self.trailers.take(),
+        }
     }
 }

@@ -16,6 +16,10 @@ async fn echo_stage(options: ProxyOptions) -> (Upstream, Stage) {
 async fn requests_with_two_ways_to_read_them_are_refused() {
     let (upstream, stage) = echo_stage(ProxyOptions::default()).await;
     for framing in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+        "X: a\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
         "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
         "Content-Length: 5, 6\r\n\r\nhello!",
         "Content-Length: +5\r\n\r\nhello",
@@ -35,23 +39,6 @@ async fn requests_with_two_ways_to_read_them_are_refused() {
         assert!(!reply.text().contains("smuggled"), "{framing:?}");
     }
     assert_eq!(upstream.connections(), 0);
-}
-
-#[tokio::test]
-async fn chunks_win_over_a_length_and_end_the_connection() {
-    let (_upstream, stage) = echo_stage(ProxyOptions::default()).await;
-    for framing in
-        ["Content-Length: 5\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 5"]
-    {
-        let reply = stage
-            .raw(format!(
-                "POST / HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
-            ))
-            .await;
-        assert_eq!((reply.status(), reply.header("connection").unwrap()), (200, "close".to_owned()));
-        assert_ne!(header(&reply.text(), "content-length").as_deref(), Some("5"));
-        assert!(!reply.text().contains("smuggled"), "{}", reply.text());
-    }
 }
 
 #[tokio::test]
@@ -97,7 +84,7 @@ async fn heads_over_the_limit_are_refused() {
     let mut stream = TcpStream::connect(stage.address).await.unwrap();
     // The proxy stops reading long before the end.
     let _ = stream.write_all(endless.as_bytes()).await;
-    assert!(matches!(Reply::read(&mut stream).await.status(), 431 | 0));
+    assert!(matches!(Reply::read(&mut stream).await.status(), 400 | 0));
 }
 
 #[tokio::test]

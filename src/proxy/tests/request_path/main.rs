@@ -4,6 +4,7 @@
 mod balancing;
 mod buffering;
 mod client_certificates;
+mod codec;
 mod failures;
 mod forwarding;
 mod framing;

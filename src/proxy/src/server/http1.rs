@@ -1,0 +1,195 @@
+//! A client's connection over HTTP/1: one request after the other, in the order they came.
+
+use crate::arrival::{Arrival, ArrivingBody, Origin};
+use crate::patience::Patient;
+use crate::phases::serve;
+use crate::server::answer::{Answer, Asked, MOST_SKIPPED, date};
+use crate::server::client::{Client, NoRequest, Shared};
+use crate::server::stopped;
+use crate::transport::{Outbox, Transport};
+use crate::upgrade::{Tunnel, splice};
+use crate::worker::{Stopping, Worker};
+use bytes::Bytes;
+use gwctl_http1::{Fault, Framing, Limits, Persistence, RequestHead, Spelling, write_response};
+use gwctl_plugins::Exit;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method, StatusCode};
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::AsyncWrite;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+
+/// Header lines of a request.
+const MOST_FIELDS: usize = 1000;
+/// How long, and how much, is read of a client that was refused, so that it sees why before the connection closes.
+const LINGER: Duration = Duration::from_secs(2);
+const MOST_LINGERED: usize = 1024 * 1024;
+
+/// How a request ended.
+enum End {
+    Next,
+    Closed,
+    Switched(Tunnel),
+}
+
+impl Worker {
+    /// Serves requests until either side has had enough.
+    pub(crate) async fn http1(
+        self: Rc<Self>,
+        stream: Transport<Patient>,
+        origin: Rc<Origin>,
+        stopping: Stopping,
+    ) -> io::Result<()> {
+        let client = Rc::new(RefCell::new(Client::new(stream)));
+        let limits =
+            Limits { size: self.options.max_head_size + self.options.max_target_size + 1024, fields: MOST_FIELDS };
+        let mut stop = pin!(stopped(stopping.clone()));
+        let mut timer = pin!(sleep(self.options.header_timeout));
+        loop {
+            let deadline = Instant::now() + self.options.header_timeout;
+            let mut seen = 0;
+            let next = poll_fn(|task| {
+                let mut client = client.borrow_mut();
+                if let Poll::Ready(head) = client.poll_head(task, &mut seen, &limits) {
+                    return Poll::Ready(head);
+                }
+                let told = client.is_idle() && stop.as_mut().poll(task).is_ready();
+                if told || is_due(timer.as_mut(), deadline, task) {
+                    return Poll::Ready(Err(NoRequest::Closed));
+                }
+                Poll::Pending
+            });
+            // What a request needs lives in a box of its own: an idle connection stays small.
+            let end = match next.await {
+                Ok(head) => Box::pin(self.request(&client, &origin, head, &stopping)).await?,
+                Err(NoRequest::Closed) => return Ok(()),
+                Err(NoRequest::Malformed(fault)) => return Box::pin(self.refuse(&client, fault)).await,
+            };
+            match end {
+                End::Next => client.borrow_mut().rest(),
+                End::Closed => return Box::pin(close(&client)).await,
+                End::Switched(tunnel) => {
+                    let client = Rc::try_unwrap(client).map_err(|_| io::Error::other("request still alive"))?;
+                    return Box::pin(splice(client.into_inner().into_stream(), tunnel)).await;
+                }
+            }
+        }
+    }
+
+    async fn request(
+        self: &Rc<Self>,
+        client: &Shared,
+        origin: &Origin,
+        head: RequestHead,
+        stopping: &Stopping,
+    ) -> io::Result<End> {
+        if head.method == Method::CONNECT {
+            self.answer_alone(client, StatusCode::METHOD_NOT_ALLOWED, "Method not allowed").await?;
+            return Ok(End::Closed);
+        }
+        let (method, version, keep_alive) = (head.method.clone(), head.version, head.keep_alive);
+        let (mut parts, ()) = http::Request::new(()).into_parts();
+        (parts.method, parts.uri, parts.version, parts.headers) =
+            (head.method, head.target, head.version, head.headers);
+        let body = match head.framing {
+            Framing::Length(length) => ArrivingBody::Http1(client.clone(), Some(length)),
+            Framing::Chunked => ArrivingBody::Http1(client.clone(), None),
+            Framing::None | Framing::UntilClose => ArrivingBody::None,
+        };
+        let mut serving = pin!(serve(Arrival::new(self, origin, parts, body, head.spelling)));
+        let response = poll_fn(|task| {
+            if let Poll::Ready(response) = serving.as_mut().poll(task) {
+                return Poll::Ready(Some(response));
+            }
+            client.borrow_mut().poll_gone(task).map(|()| None)
+        });
+        let Some(response) = response.await else { return Ok(End::Closed) };
+        let asked = Asked { method, version, keep_alive: keep_alive && !*stopping.borrow() };
+        let mut answer = Answer::new(&asked, &mut client.borrow_mut(), response);
+        let goes_on = poll_fn(|task| answer.poll(task, client)).await?;
+        if let Some(tunnel) = answer.take_tunnel() {
+            return Ok(End::Switched(tunnel));
+        }
+        let goes_on = goes_on && self.skip_body(client).await;
+        Ok(if goes_on { End::Next } else { End::Closed })
+    }
+
+    /// Reads what is left of the request's body, if that is not much; false when the connection cannot go on.
+    async fn skip_body(&self, client: &Shared) -> bool {
+        if client.borrow().is_read() {
+            return true;
+        }
+        if client.borrow().is_broken() || client.borrow().left().is_none_or(|left| left > MOST_SKIPPED) {
+            return false;
+        }
+        let skipping = poll_fn(|task| client.borrow_mut().poll_skip(task));
+        matches!(timeout(self.options.client_timeout, skipping).await, Ok(Ok(())))
+    }
+
+    /// Answers what is no request and closes.
+    async fn refuse(self: &Rc<Self>, client: &Shared, fault: Fault) -> io::Result<()> {
+        tracing::debug!(error = %fault, "request refused");
+        let message = match fault {
+            Fault::HeadTooLong | Fault::TooManyFields => "Request header or cookie too large",
+            Fault::FirstLineTooLong => "URI too long",
+            Fault::Version => "HTTP version not supported",
+            Fault::UnknownCoding => "Not implemented",
+            _ => "Bad request",
+        };
+        self.answer_alone(client, fault.status(), message).await?;
+        close(client).await
+    }
+
+    /// An answer that belongs to no request.
+    async fn answer_alone(&self, client: &Shared, status: StatusCode, message: &str) -> io::Result<()> {
+        let id = self.ids.next();
+        let mut exit = Exit::fault(status, message);
+        let body = exit.render(&HeaderMap::new(), id.to_str().unwrap_or_default());
+        let mut headers = exit.headers;
+        headers.remove(CONTENT_LENGTH);
+        if self.options.headers.server {
+            headers.insert(http::header::SERVER, http::HeaderValue::from_static(crate::SERVER_NAME));
+        }
+        if self.options.headers.request_id {
+            headers.insert(crate::forward::X_KONG_REQUEST_ID, id);
+        }
+        let (framing, spelling) = (Framing::Length(body.len() as u64), Spelling::default());
+        let mut out = Outbox::default();
+        out.write(|out| write_response(out, status, &headers, &spelling, framing, Persistence::Close, &date()));
+        out.push(Bytes::clone(&body));
+        poll_fn(|task| out.poll_write(task, client.borrow_mut().stream(), |_| {})).await
+    }
+}
+
+/// Whether the deadline has passed. The timer is moved only when it goes off, not with each request.
+fn is_due(mut timer: Pin<&mut Sleep>, deadline: Instant, task: &mut Context<'_>) -> bool {
+    while timer.as_mut().poll(task).is_ready() {
+        if deadline <= Instant::now() {
+            return true;
+        }
+        timer.as_mut().reset(deadline);
+    }
+    false
+}
+
+/// Closes so that the client can read the answer: a client that is still sending would otherwise be reset.
+async fn close(client: &Shared) -> io::Result<()> {
+    let closing = async {
+        poll_fn(|task| Pin::new(client.borrow_mut().stream()).poll_shutdown(task)).await?;
+        let mut read = 0;
+        while client.borrow().has_more() || read > 0 {
+            let count = poll_fn(|task| client.borrow_mut().poll_discard(task)).await?;
+            read += count;
+            if count == 0 || read > MOST_LINGERED {
+                break;
+            }
+        }
+        Ok(())
+    };
+    timeout(LINGER, closing).await.unwrap_or(Ok(()))
+}
