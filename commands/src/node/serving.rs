@@ -15,7 +15,7 @@ use gwctl_lifecycle::TaskSet;
 use gwctl_plugins::{Natives, PluginHost, natives};
 use gwctl_proxy::{
     AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, DnsOptions, Listener, Network, Proxy, ProxyError,
-    ProxyOptions, SnapshotHandle, SnapshotOptions, StreamListener, UpstreamTls,
+    ProxyOptions, SnapshotHandle, SnapshotOptions, StreamListener, TlsVersions, UpstreamTls,
 };
 use gwctl_store::SystemFill;
 use std::collections::BTreeSet;
@@ -148,6 +148,7 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         real_ip_recursive: conf.real_ip.recursive,
         allow_debug_header: conf.allow_debug_header,
         trust_system: conf.tls.trust_system,
+        tls_versions: TlsVersions::of(conf.tls.protocols.iter().map(String::as_str)),
         dns: dns_options(conf),
         client_max_body_size: conf.limits.client_max_body_size,
         // Kong's default of 8 KiB would send bodies to files that cost less in memory.

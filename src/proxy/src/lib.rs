@@ -52,7 +52,7 @@ mod worker;
 pub use access_log::{AccessFormat, AccessLogOptions, AccessTarget};
 pub use health::MarkRefusal;
 pub use metrics::Metrics;
-pub use options::{AddedHeaders, DnsOptions, DnsOrder, Listener, Network, ProxyOptions, StreamListener};
+pub use options::{AddedHeaders, DnsOptions, DnsOrder, Listener, Network, ProxyOptions, StreamListener, TlsVersions};
 pub use proxy::{Proxy, ProxyError};
 pub use snapshot::{Snapshot, SnapshotHandle, SnapshotOptions};
 pub use stats::{Stats, StatsNow};

@@ -211,6 +211,40 @@ impl DnsOptions {
     }
 }
 
+/// Versions of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsVersions {
+    /// 1.2 and 1.3.
+    Both,
+    /// 1.2 only.
+    Only12,
+    /// 1.3 only.
+    Only13,
+}
+
+static ONLY_12: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS12];
+static ONLY_13: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS13];
+
+impl TlsVersions {
+    /// Reads the words of `ssl_protocols`; older versions are not spoken in any case.
+    pub fn of<'a>(words: impl IntoIterator<Item = &'a str>) -> TlsVersions {
+        let words: Vec<_> = words.into_iter().collect();
+        match (words.contains(&"TLSv1.2"), words.contains(&"TLSv1.3")) {
+            (true, false) => TlsVersions::Only12,
+            (false, true) => TlsVersions::Only13,
+            _ => TlsVersions::Both,
+        }
+    }
+
+    pub(crate) fn supported(self) -> &'static [&'static rustls::SupportedProtocolVersion] {
+        match self {
+            TlsVersions::Both => rustls::ALL_VERSIONS,
+            TlsVersions::Only12 => ONLY_12,
+            TlsVersions::Only13 => ONLY_13,
+        }
+    }
+}
+
 /// Settings of a [`crate::Proxy`].
 #[derive(Debug, Clone)]
 pub struct ProxyOptions {
@@ -222,6 +256,8 @@ pub struct ProxyOptions {
     pub workers: usize,
     /// The node's own certificates (`ssl_cert`), for names that no SNI knows; none: one is made at start.
     pub certificates: Vec<Identity>,
+    /// Versions of TLS that clients may speak (`ssl_protocols`).
+    pub tls_versions: TlsVersions,
     /// Headers the node adds.
     pub headers: AddedHeaders,
     /// Peers whose `X-Forwarded-*` are believed.
@@ -272,6 +308,7 @@ impl Default for ProxyOptions {
             streams: Vec::new(),
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             certificates: Vec::new(),
+            tls_versions: TlsVersions::Both,
             headers: AddedHeaders::default(),
             trusted_ips: Vec::new(),
             real_ip_header: "x-real-ip".to_owned(),

@@ -182,7 +182,7 @@ fn acceptor(
     let own = own.iter().map(Identity::certified_key).collect();
     let resolver = ByName { snapshots: snapshots.clone(), own };
     let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()?
+        .with_protocol_versions(options.tls_versions.supported())?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(resolver));
     // Tickets rather than a cache: a client may come back to another worker.
