@@ -19,7 +19,7 @@
 //! To go on is: nothing while withheld or while something is being made; a copy if one is due; else, while the window
 //! has room, the changes behind the last version sent. What is committed while the window is full is joined.
 
-use super::message::{Applied, FromCp, FromDp, Hello, MessageError, Refused};
+use super::message::{FromCp, FromDp, Refused};
 use super::{CHANGES_WINDOW, COPY_PAUSE, HELLO_LIMIT, Heard, LOST_BEATS, PIECES_WINDOW};
 use crate::v2::log_level::Asked;
 use crate::v2::{CALL_LIMIT, RpcError};
@@ -29,237 +29,18 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+mod commands;
+mod effects;
 #[cfg(test)]
 mod tests;
+
+pub use commands::{Command, Copied, Fetched, Start, Withheld};
+pub use effects::{Cursor, Effect, Reason, Report};
 
 /// Copies in a row that the log overtook, after which the link is given up.
 const COPIES_OVERTAKEN: u32 = 5;
 
 pub use crate::v2::cp_link::ASKED_LIMIT;
-
-/// Where in a copy its maker is. The copy is fuzzy: rows are read one piece after another while they change, and what
-/// changed since the beginning is sent behind them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cursor {
-    /// At the rows, behind the one of this entity and id.
-    Rows {
-        /// Version when the copy began.
-        begun: u64,
-        /// The last row that was read; None: none yet.
-        after: Option<(String, String)>,
-    },
-    /// At the changes since then.
-    Log {
-        /// Version whose changes are sent next.
-        version: u64,
-        /// How many of them were sent already.
-        sent: usize,
-        /// The last version that is sent.
-        until: u64,
-    },
-}
-
-/// What the driver should do, in the order given.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    /// Send the frame.
-    Send(Frame),
-    /// The node said hello: answer with [`Command::Admit`].
-    Judge(Arc<Hello>),
-    /// Make the changes behind this version: answer with [`Command::Fetched`].
-    Fetch {
-        /// The version.
-        from: u64,
-    },
-    /// Begin a copy: answer with [`Command::Begun`].
-    Begin,
-    /// Make the next piece of the copy: answer with [`Command::Copied`].
-    Copy(Cursor),
-    /// The node was heard.
-    Alive,
-    /// A version is in force at the node.
-    Applied(Applied),
-    /// The node refused something.
-    Refused(Refused),
-    /// Worth a log line.
-    Report(Report),
-    /// A question of [`Command::Ask`] has been dealt with.
-    Asked {
-        /// Its key.
-        key: u64,
-        /// The answer, or why there is none.
-        outcome: Result<Value, RpcError>,
-    },
-    /// The node stops on purpose.
-    Left,
-    /// Send an empty close frame if the connection is open, then drop it. Nothing follows.
-    HangUp(Reason),
-}
-
-/// News for the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Report {
-    /// A copy begins.
-    Copying {
-        /// Why, in words.
-        why: String,
-    },
-    /// The node asked for a copy.
-    Diverged {
-        /// Why, in words.
-        why: String,
-    },
-    /// Changes or a piece could not be made; tried again later.
-    NotMade {
-        /// Why, in words.
-        fault: String,
-    },
-}
-
-/// Why a link ended.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
-    /// The connection broke; the driver's words.
-    #[error("connection lost: {0}")]
-    PeerLost(String),
-    /// The data plane sent a close frame.
-    #[error("the data plane closed the connection")]
-    PeerClosed,
-    /// The data plane stops on purpose.
-    #[error("the data plane says goodbye")]
-    PeerLeaves,
-    /// No hello in time.
-    #[error("no hello within {} s", HELLO_LIMIT.as_secs())]
-    PeerSlow,
-    /// The first message is no hello.
-    #[error("the first message of the data plane is no hello")]
-    PeerNoHello,
-    /// A frame that is no message.
-    #[error(transparent)]
-    PeerMessage(#[from] MessageError),
-    /// No frame for [`LOST_BEATS`] heartbeats.
-    #[error("no frame from the data plane for {} ms", .0.as_millis())]
-    PeerSilent(Duration),
-    /// The log no longer reached the beginning of a copy, several times in a row.
-    #[error("the configuration changes faster than it can be copied")]
-    Overtaken,
-    /// The control plane stops.
-    #[error("this control plane is stopping")]
-    Stopped,
-}
-
-/// Where a node begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Start {
-    /// It holds this version of this store.
-    From(u64),
-    /// It holds the newest version under the name of another store or version.
-    Same {
-        /// The version.
-        version: u64,
-        /// Its digest.
-        digest: String,
-    },
-    /// It needs a copy.
-    Snapshot {
-        /// Why, in words.
-        why: String,
-    },
-}
-
-/// Why a configuration is withheld.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Withheld {
-    /// Kong's word for it.
-    pub status: String,
-    /// In words.
-    pub words: String,
-}
-
-/// The answer to [`Effect::Fetch`].
-#[derive(Debug, Clone, PartialEq)]
-pub enum Fetched {
-    /// The encoded changes and the version they lead to.
-    Changes {
-        /// The version.
-        to: u64,
-        /// [`FromCp::Changes`].
-        frame: Frame,
-    },
-    /// The log does not lead on from there, or a copy is cheaper.
-    Snapshot {
-        /// Why, in words.
-        why: String,
-    },
-    /// The store does not answer.
-    Failed(String),
-}
-
-/// The answer to [`Effect::Copy`].
-#[derive(Debug, Clone, PartialEq)]
-pub enum Copied {
-    /// An encoded piece, and where the next one begins.
-    Piece {
-        /// [`FromCp::SnapshotRows`].
-        frame: Frame,
-        /// Where the next one begins.
-        next: Cursor,
-    },
-    /// Everything was sent.
-    End {
-        /// The version of the copy.
-        version: u64,
-        /// Its digest.
-        digest: String,
-    },
-    /// The log no longer reaches the version the copy began with.
-    Overtaken,
-    /// The store does not answer.
-    Failed(String),
-}
-
-/// What is told to the machine from above.
-#[derive(Debug, Clone)]
-pub enum Command {
-    /// The answer to [`Effect::Judge`].
-    Admit {
-        /// Id of the store.
-        store_id: String,
-        /// Newest version.
-        newest: u64,
-        /// Where the node begins.
-        start: Start,
-        /// Why the configuration is withheld from it, if it is.
-        withheld: Option<Withheld>,
-    },
-    /// The node may be sent the configuration (None), or not.
-    Verdict(Option<Withheld>),
-    /// There is a new version.
-    Newest(u64),
-    /// The answer to [`Effect::Fetch`].
-    Fetched {
-        /// The version asked from.
-        from: u64,
-        /// What came of it.
-        outcome: Fetched,
-    },
-    /// The answer to [`Effect::Begin`].
-    Begun(Result<u64, String>),
-    /// The answer to [`Effect::Copy`].
-    Copied(Copied),
-    /// Ask the node; [`Effect::Asked`] with the same key follows.
-    Ask {
-        /// Tells this question from others.
-        key: u64,
-        /// What is asked.
-        asked: Asked,
-    },
-    /// End the link; the node should come back after so long.
-    Stop {
-        /// Zero: at once, with its own delays.
-        reconnect_after: Duration,
-    },
-}
 
 /// What the machine is told at its making.
 #[derive(Debug, Clone, Copy)]

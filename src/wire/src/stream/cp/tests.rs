@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::stream::HEARTBEAT;
+use crate::stream::message::Applied;
 use bytes::Bytes;
 
 const SETTINGS: Settings = Settings { heartbeat: HEARTBEAT };

@@ -44,7 +44,15 @@ fn happen(pair: &mut Pair) {
             pair.disk.rows.insert(77, 77);
             pair.disk.damaged = true;
         }
-        23 => pair.cut_for_data_plane(),
+        23 => {
+            // A report is on its way, as a rule, and comes after the next connection has begun.
+            let (row, value) = (pair.pick(12), pair.pick(16) + 1);
+            pair.change(row, Some(value));
+            pair.run(pair.latency * 3 / 2 + pair.work_time + Duration::from_millis(4));
+            let late = Duration::from_millis(pair.pick(10_000));
+            pair.to_cp.iter_mut().for_each(|(at, _)| *at += late);
+            pair.cut_for_data_plane();
+        }
         24 | 25 => {
             let (of_data_plane, seconds) = (pair.pick(2) == 0, [1, 30, 86_400][pair.pick(3) as usize]);
             pair.jump(of_data_plane, Duration::from_secs(seconds));

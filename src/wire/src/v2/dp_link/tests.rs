@@ -1,6 +1,7 @@
 //! The data plane's side by itself.
 
 use super::*;
+use crate::v2::Hello;
 use proptest::prelude::*;
 use serde_json::json;
 
