@@ -2,7 +2,7 @@
 
 use crate::compile::{Problems, part_id};
 use crate::conditions::Target;
-use crate::expression::{Narrow, Program};
+use crate::expression::{Narrow, Program, Trace};
 use crate::index::Index;
 use crate::matched::{Captures, Match};
 use crate::priority::{PathKind, priority};
@@ -33,6 +33,8 @@ pub(crate) struct Expressions {
 struct Matcher {
     order: Reverse<(u64, Uuid)>,
     part: u32,
+    /// Its place in the index proves all it asks for, so that a candidate fits without a look at its route.
+    is_proven: bool,
     route: Arc<Written>,
 }
 
@@ -80,7 +82,6 @@ pub(crate) struct Part {
     /// The greater is tried first.
     pub(crate) order: (u64, Uuid),
     program: Program,
-    narrow: Narrow,
 }
 
 impl Part {
@@ -104,7 +105,7 @@ impl Written {
             let program = Program::compile(&text, &route.protocols)
                 .map_err(|fault| format!("amounts to no valid expression: {}", fault.trim_start()));
             if let Some(program) = problems.keep(field, program) {
-                parts.push(Part { order, narrow: program.narrow(), program });
+                parts.push(Part { order, program });
             }
         }
         if problems.list.is_empty() { Ok(Written { filed: FiledRoute::of(entry), parts }) } else { Err(problems.list) }
@@ -195,19 +196,24 @@ impl Expressions {
             return None;
         }
         let target = Target::of(request);
-        let mut best: Option<&Matcher> = None;
+        let mut best: Option<(&Matcher, Option<Trace<'r, 'q>>)> = None;
         self.index.candidates(target.host, request.path.as_bytes(), |list| {
             for matcher in list.iter() {
-                if best.is_some_and(|known| known <= matcher) {
+                if best.as_ref().is_some_and(|(known, _)| *known <= matcher) {
                     return;
                 }
-                if matcher.part().holds(request, target) {
-                    best = Some(matcher);
+                if matcher.is_proven {
+                    best = Some((matcher, None));
+                    return;
+                }
+                if let Some(trace) = matcher.part().program.run(request, target) {
+                    best = Some((matcher, Some(trace)));
                     return;
                 }
             }
         });
-        best.map(|matcher| matched(&matcher.route, matcher.part(), request, target))
+        let (matcher, trace) = best?;
+        Some(matched(&matcher.route, trace.unwrap_or_else(|| matcher.part().program.begin()), request))
     }
 
     /// Tries every expression in order: what a match is by definition.
@@ -219,24 +225,25 @@ impl Expressions {
         let target = Target::of(request);
         let parts = self.routes.values().flat_map(|route| route.parts.iter().map(move |part| (route, part)));
         let (route, part) = parts.filter(|(_, part)| part.holds(request, target)).max_by_key(|(_, part)| part.order)?;
-        Some(matched(route, part, request, target))
+        Some(matched(route, part.program.run_whole(request, target)?, request))
     }
 }
 
 /// What is filed of each part of a route, and under which hosts and beginnings of paths.
 fn filed(compiled: &Arc<Written>) -> impl Iterator<Item = (&Narrow, Vec<(Matcher, &str)>)> {
     compiled.parts.iter().zip(0..).map(move |(part, number)| {
-        let matcher = Matcher { order: Reverse(part.order), part: number, route: compiled.clone() };
-        let filed = match &part.narrow.prefixes {
+        let is_proven = part.program.is_proven();
+        let matcher = Matcher { order: Reverse(part.order), part: number, is_proven, route: compiled.clone() };
+        let filed = match &part.program.narrow().prefixes {
             None => vec![(matcher, "")],
             Some(prefixes) => prefixes.iter().map(|prefix| (matcher.clone(), &**prefix)).collect(),
         };
-        (&part.narrow, filed)
+        (part.program.narrow(), filed)
     })
 }
 
-fn matched<'r, 'q>(route: &'r Written, part: &'r Part, request: &Request<'q>, target: Target<'q>) -> Match<'r, 'q> {
-    let (taken, captures) = part.program.outcome(request, target);
+fn matched<'r, 'q>(route: &'r Written, trace: Trace<'r, 'q>, request: &Request<'q>) -> Match<'r, 'q> {
+    let (taken, captures) = trace.outcome();
     let captures = captures.map_or(Captures::None, |captures| Captures::Kept(Box::new(captures)));
     Match::new(&route.filed, request, taken, captures)
 }

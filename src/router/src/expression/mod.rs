@@ -87,7 +87,13 @@ fn gather<'n>(node: &'n Node, names: &mut Vec<&'n str>) {
 /// An expression that can be run.
 #[derive(Debug)]
 pub(crate) struct Program {
-    root: Step,
+    /// All must hold. First come those that a place in the index proves, see [`Program::run`].
+    all: Vec<Step>,
+    /// How many those are.
+    proven: usize,
+    narrow: Narrow,
+    /// Whether some regex has groups, so that what it took must be noted.
+    has_groups: bool,
 }
 
 #[derive(Debug)]
@@ -123,9 +129,20 @@ enum Rule {
 
 /// What an expression that holds leaves behind: what it took of the path and the groups of its regexes.
 #[derive(Debug, Default)]
-struct Trace<'r, 'q> {
+pub(crate) struct Trace<'r, 'q> {
     path: Option<Taken<'r, 'q>>,
     captures: UriCaptures,
+    /// Groups are wanted.
+    wants_groups: bool,
+}
+
+impl<'r, 'q> Trace<'r, 'q> {
+    /// What was taken of the request's path, and the captures.
+    pub(crate) fn outcome(self) -> (Taken<'r, 'q>, Option<UriCaptures>) {
+        let UriCaptures { numbered, named } = &self.captures;
+        let taken = numbered.iter().flatten().count() + named.len();
+        (self.path.unwrap_or(Taken::Nothing), (taken > 1).then_some(self.captures))
+    }
 }
 
 impl Program {
@@ -135,35 +152,79 @@ impl Program {
     }
 
     fn new(node: &Node, schema: Schema) -> Result<Self, String> {
-        Ok(Program { root: step(node, schema)? })
+        let mut all = Vec::new();
+        flatten(step(node, schema)?, &mut all);
+        all.retain(|step| !narrow::always_holds(step));
+        let narrow = narrow::narrow(&all);
+        let (mut paths, mut has_groups) = (0, false);
+        all.iter().for_each(|step| {
+            step.each(&mut |check| {
+                paths += usize::from(check.field == Field::Path);
+                has_groups |= matches!(&check.rule, Rule::Regex(pattern) if pattern.source().contains('('));
+            });
+        });
+        // The last comparison of the path says what is taken of it: only an only one may change its place.
+        let (proven, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|step| narrow.proves(step, paths == 1));
+        let count = proven.len();
+        Ok(Program { all: proven.into_iter().chain(rest).collect(), proven: count, narrow, has_groups })
     }
 
     /// Whether any part looks at the path.
     pub(crate) fn uses_path(&self) -> bool {
-        self.root.any(&|check| check.field.is_of_path())
+        let mut uses = false;
+        self.all.iter().for_each(|step| step.each(&mut |check| uses |= check.field.is_of_path()));
+        uses
     }
 
     /// Which requests cannot fit.
-    pub(crate) fn narrow(&self) -> Narrow {
-        narrow::narrow(&self.root)
+    pub(crate) fn narrow(&self) -> &Narrow {
+        &self.narrow
     }
 
     /// Whether it holds for a request.
     pub(crate) fn holds(&self, request: &Request<'_>, target: Target<'_>) -> bool {
-        self.root.holds(&Scope { request, target }, None)
+        let scope = Scope { request, target };
+        self.all.iter().all(|step| step.holds(&scope, None))
     }
 
-    /// What it took of a request's path, and the captures. Runs it again, this time with notes.
-    pub(crate) fn outcome<'r, 'q>(
-        &'r self,
-        request: &Request<'q>,
-        target: Target<'q>,
-    ) -> (Taken<'r, 'q>, Option<UriCaptures>) {
-        let mut trace = Trace::default();
-        self.root.holds(&Scope { request, target }, Some(&mut trace));
-        let UriCaptures { numbered, named } = &trace.captures;
-        let taken = numbered.iter().flatten().count() + named.len();
-        (trace.path.unwrap_or(Taken::Nothing), (taken > 1).then_some(trace.captures))
+    /// Whether it holds for every request that has a host and a beginning of a path of [`Program::narrow`].
+    pub(crate) fn is_proven(&self) -> bool {
+        self.proven == self.all.len()
+    }
+
+    /// Runs it for a request that has a host and a beginning of a path of [`Program::narrow`]; None when it does not
+    /// hold.
+    pub(crate) fn run<'r, 'q>(&'r self, request: &Request<'q>, target: Target<'q>) -> Option<Trace<'r, 'q>> {
+        self.run_from(self.proven, request, target)
+    }
+
+    /// Runs all of it for any request.
+    #[cfg(test)]
+    pub(crate) fn run_whole<'r, 'q>(&'r self, request: &Request<'q>, target: Target<'q>) -> Option<Trace<'r, 'q>> {
+        self.run_from(0, request, target)
+    }
+
+    fn run_from<'r, 'q>(&'r self, first: usize, request: &Request<'q>, target: Target<'q>) -> Option<Trace<'r, 'q>> {
+        let scope = Scope { request, target };
+        let mut trace = self.begin();
+        self.all[first..].iter().all(|step| step.holds(&scope, Some(&mut trace))).then_some(trace)
+    }
+
+    /// What is left behind by what the index proves.
+    pub(crate) fn begin<'r, 'q>(&'r self) -> Trace<'r, 'q> {
+        let path = self.all[..self.proven].iter().find_map(|step| match step {
+            Step::Check(Check { field: Field::Path, rule: Rule::Prefix(text), .. }) => Some(Taken::Written(text)),
+            _ => None,
+        });
+        Trace { path, captures: UriCaptures::default(), wants_groups: self.has_groups }
+    }
+}
+
+/// The steps of nested conjunctions in one list.
+fn flatten(step: Step, all: &mut Vec<Step>) {
+    match step {
+        Step::And(items) => items.into_iter().for_each(|item| flatten(item, all)),
+        other => all.push(other),
     }
 }
 
@@ -227,11 +288,11 @@ fn check_of(test: &Test, schema: Schema) -> Result<Check, String> {
 }
 
 impl Step {
-    fn any(&self, wanted: &dyn Fn(&Check) -> bool) -> bool {
+    fn each(&self, visit: &mut dyn FnMut(&Check)) {
         match self {
-            Step::And(items) | Step::Or(items) => items.iter().any(|item| item.any(wanted)),
-            Step::Not(inner) => inner.any(wanted),
-            Step::Check(check) => wanted(check),
+            Step::And(items) | Step::Or(items) => items.iter().for_each(|item| item.each(visit)),
+            Step::Not(inner) => inner.each(visit),
+            Step::Check(check) => visit(check),
         }
     }
 
@@ -269,19 +330,20 @@ impl Check {
     /// Compares a value and notes what the comparison took of the path.
     fn fits_path<'r, 'q>(&'r self, value: &'q str, trace: Option<&mut Trace<'r, 'q>>) -> bool {
         let Some(trace) = trace else { return self.fits(value, None) };
-        let fits = self.fits(value, Some(trace));
-        if fits && self.field == Field::Path {
-            let taken = match &self.rule {
-                Rule::Equal(text) | Rule::Prefix(text) | Rule::Suffix(text) => Some(Taken::Written(text)),
-                Rule::Regex(pattern) if self.lower => {
-                    let lower = value.to_lowercase();
-                    pattern.find(&lower).map(|(start, end)| Taken::Lowered(lower[start..end].into()))
-                }
-                Rule::Regex(pattern) => pattern.find(value).map(|(start, end)| Taken::Path(&value[start..end])),
-                _ => None,
-            };
-            trace.path = taken.or(trace.path.take());
+        if self.field != Field::Path {
+            return self.fits(value, Some(trace));
         }
+        let taken = match &self.rule {
+            Rule::Regex(pattern) if self.lower => {
+                take(pattern, &value.to_lowercase(), trace).map(|part| Taken::Lowered(part.into()))
+            }
+            Rule::Regex(pattern) => take(pattern, value, trace).map(Taken::Path),
+            _ if !self.fits(value, None) => None,
+            Rule::Equal(text) | Rule::Prefix(text) | Rule::Suffix(text) => Some(Taken::Written(text)),
+            _ => return true,
+        };
+        let fits = taken.is_some();
+        trace.path = taken.or(trace.path.take());
         fits
     }
 
@@ -299,15 +361,22 @@ impl Check {
             Rule::Suffix(text) => value.ends_with(&**text),
             Rule::Contains(text) => value.contains(&**text),
             Rule::Regex(pattern) => match trace {
-                None => pattern.is_match(&value),
-                Some(trace) => pattern.groups(&value).is_some_and(|groups| {
-                    trace.captures.overlay(&groups);
-                    true
-                }),
+                Some(trace) if trace.wants_groups => take(pattern, &value, trace).is_some(),
+                _ => pattern.is_match(&value),
             },
             Rule::Int(..) | Rule::Ip(..) | Rule::Network(..) => false,
         }
     }
+}
+
+/// What a regex takes of a text; notes its groups when they are wanted.
+fn take<'t>(pattern: &Pattern, text: &'t str, trace: &mut Trace<'_, '_>) -> Option<&'t str> {
+    if !trace.wants_groups {
+        return pattern.find(text).map(|(start, end)| &text[start..end]);
+    }
+    let groups = pattern.groups(text)?;
+    trace.captures.overlay(&groups);
+    groups.first()?.1
 }
 
 fn compare(value: i64, operator: Operator, number: i64) -> bool {

@@ -12,14 +12,55 @@ pub(crate) struct Narrow {
     pub(crate) prefixes: Option<Vec<Box<str>>>,
 }
 
-pub(super) fn narrow(step: &Step) -> Narrow {
+impl Narrow {
+    /// Whether a step holds for every request that has one of the hosts and beginnings. Of a path that is only asked
+    /// for one: what was taken is then known.
+    pub(super) fn proves(&self, step: &Step, is_only_path: bool) -> bool {
+        let of_step = of_step(step);
+        match step {
+            Step::Check(Check { field: Field::Path, rule: Rule::Prefix(_), .. }) => {
+                is_only_path && of_step.prefixes.is_some() && of_step.prefixes == self.prefixes
+            }
+            Step::Check(_) | Step::Or(_) => is_of_hosts(step) && of_step.hosts.is_some() && of_step.hosts == self.hosts,
+            Step::And(_) | Step::Not(_) => false,
+        }
+    }
+}
+
+/// Whether it asks for hosts and nothing else. An empty text is met by the end of every host, not by a missing one.
+fn is_of_hosts(step: &Step) -> bool {
     match step {
-        Step::And(items) => items.iter().map(narrow).fold(Narrow::default(), |one, other| Narrow {
-            hosts: fewer(one.hosts, other.hosts, |_| 0),
-            prefixes: fewer(one.prefixes, other.prefixes, |prefix| prefix.len()),
-        }),
+        Step::Check(Check { field: Field::Host, rule, .. }) => {
+            matches!(rule, Rule::Equal(text) | Rule::Suffix(text) | Rule::Prefix(text) if !text.is_empty())
+        }
+        Step::Or(items) => items.iter().all(is_of_hosts),
+        _ => false,
+    }
+}
+
+/// Whether it names all protocols that a request can have.
+pub(super) fn always_holds(step: &Step) -> bool {
+    let Step::Or(items) = step else { return false };
+    ["http", "https"].iter().all(|protocol| {
+        items.iter().any(|item| {
+            matches!(item, Step::Check(Check { field: Field::Protocol, rule: Rule::Equal(text), .. }) if **text == **protocol)
+        })
+    })
+}
+
+/// Of steps that must all hold.
+pub(super) fn narrow(all: &[Step]) -> Narrow {
+    all.iter().map(of_step).fold(Narrow::default(), |one, other| Narrow {
+        hosts: fewer(one.hosts, other.hosts, |_| 0),
+        prefixes: fewer(one.prefixes, other.prefixes, |prefix| prefix.len()),
+    })
+}
+
+fn of_step(step: &Step) -> Narrow {
+    match step {
+        Step::And(items) => narrow(items),
         Step::Or(items) => {
-            let mut items = items.iter().map(narrow);
+            let mut items = items.iter().map(of_step);
             let first = items.next().unwrap_or_default();
             items.fold(first, |one, other| Narrow {
                 hosts: both(one.hosts, other.hosts),
