@@ -29,6 +29,8 @@ mod expressions;
 mod index;
 mod list;
 mod matched;
+#[cfg(test)]
+mod pair_tests;
 mod path;
 mod pattern;
 mod priority;

@@ -352,9 +352,9 @@ fn some(choices: &'static [&'static str], most: usize) -> impl Strategy<Value = 
     prop_oneof![Just(vec![]), prop::sample::subsequence(choices, 1..=most)]
 }
 
-const HOSTS: &[&str] =
+pub(crate) const HOSTS: &[&str] =
     &["a.test", "b.a.test", "*.a.test", "*.test", "a.*", "a.test:81", "*.test:8000", "*", "*t", "a*", "c"];
-const PATHS: &[&str] = &[
+pub(crate) const PATHS: &[&str] = &[
     "/",
     "/a",
     "/a/",
