@@ -57,12 +57,13 @@ pub(crate) struct Publisher {
     newest: watch::Sender<u64>,
     /// Told of each version, when it was committed and its digest, before any node is.
     committed: Box<Committed>,
-    /// Copies whose next piece is being made at the same time.
-    copying: tokio::sync::Semaphore,
+    /// Taken by sessions that read the store.
+    turns: tokio::sync::Semaphore,
 }
 
-/// Pieces of copies that are made at the same time; more would only take each other's turn.
-const COPYING: usize = 4;
+/// Sessions that read the store at the same time. More would only wait for each other, each on a thread that the node
+/// keeps for a while: a fleet that comes at once made hundreds.
+const TURNS: usize = 4;
 
 impl Publisher {
     pub(crate) fn new(
@@ -73,8 +74,8 @@ impl Publisher {
         let profile = profile(&*store)?;
         let newest = watch::Sender::new(store.version());
         let (kept, profile) = (Mutex::default(), RwLock::new(Arc::new(profile)));
-        let copying = tokio::sync::Semaphore::new(COPYING);
-        Ok(Self { store, own_version, kept, profile, newest, committed: Box::new(committed), copying })
+        let turns = tokio::sync::Semaphore::new(TURNS);
+        Ok(Self { store, own_version, kept, profile, newest, committed: Box::new(committed), turns })
     }
 
     /// Makes the frame of each version until the node stops.
@@ -226,16 +227,23 @@ impl Publisher {
         self.store.version()
     }
 
-    /// The next piece of a copy, made on a thread where it may block, few at a time.
+    /// The next piece of a copy.
     pub(crate) async fn copy(self: Arc<Self>, cursor: Cursor) -> Copied {
-        let publisher = self.clone();
-        let Ok(_turn) = self.copying.acquire().await else { return Copied::Failed("this node stops".to_owned()) };
-        let made = tokio::task::spawn_blocking(move || publisher.piece(cursor)).await;
-        match made {
+        match self.in_turn(move |publisher| publisher.piece(cursor)).await {
             Ok(Ok(copied)) => copied,
             Ok(Err(error)) => Copied::Failed(error.to_string()),
-            Err(error) => Copied::Failed(error.to_string()),
+            Err(fault) => Copied::Failed(fault),
         }
+    }
+
+    /// Does what blocks on a thread where it may, a few at a time.
+    pub(crate) async fn in_turn<T: Send + 'static>(
+        self: Arc<Self>,
+        work: impl FnOnce(&Publisher) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let publisher = self.clone();
+        let Ok(_turn) = self.turns.acquire().await else { return Err("this node stops".to_owned()) };
+        tokio::task::spawn_blocking(move || work(&publisher)).await.map_err(|error| error.to_string())
     }
 
     fn piece(&self, cursor: Cursor) -> Result<Copied, EntityError> {

@@ -9,7 +9,7 @@ use crate::publisher::Publisher;
 use crate::session::Shared;
 use gwctl_lifecycle::{Phase, Shutdown};
 use gwctl_wire::Frame;
-use gwctl_wire::stream::cp::{Command, Effect, Reason, Report, Settings, Start, Withheld};
+use gwctl_wire::stream::cp::{Command, Effect, Fetched, Reason, Report, Settings, Start, Withheld};
 use gwctl_wire::stream::{CpStream, HEARTBEAT, Hello};
 use std::sync::Arc;
 use std::time::Duration;
@@ -188,7 +188,7 @@ impl Session<'_> {
     /// Reads what the store knows of what the node holds.
     async fn judge(&mut self, hello: Arc<Hello>) {
         let (publisher, asked) = (self.publisher.clone(), hello.clone());
-        let judged = tokio::task::spawn_blocking(move || publisher.start(&asked)).await;
+        let judged = publisher.in_turn(move |publisher| publisher.start(&asked)).await;
         let (newest, start) = match judged {
             Ok(Ok(start)) => start,
             Ok(Err(error)) => return self.link.handle_lost(format!("the store does not answer: {error}")),
@@ -237,9 +237,9 @@ impl Session<'_> {
         }
         let (publisher, made) = (self.publisher.clone(), self.made.clone());
         // Nobody waits for changes whose connection has ended.
-        tokio::task::spawn_blocking(move || {
-            let outcome = publisher.fetch(from);
-            _ = made.blocking_send(Command::Fetched { from, outcome });
+        tokio::spawn(async move {
+            let fetched = publisher.in_turn(move |publisher| publisher.fetch(from)).await;
+            _ = made.send(Command::Fetched { from, outcome: fetched.unwrap_or_else(Fetched::Failed) }).await;
         });
     }
 
