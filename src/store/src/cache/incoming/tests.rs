@@ -4,7 +4,7 @@ use super::*;
 use crate::cache::{CachedConfiguration, Portion};
 use crate::suite::fixtures::{self, id, service};
 use crate::{LmdbOptions, LmdbStore, MapSize, Store};
-use gwctl_entities::Registry;
+use gwctl_entities::{PageQuery, Registry};
 use gwctl_lifecycle::TestClock;
 use proptest::prelude::*;
 use std::path::Path;
