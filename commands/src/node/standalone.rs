@@ -117,7 +117,7 @@ fn serve(
     process: &NodeProcess,
     tasks: &mut TaskSet,
 ) -> Result<gwctl_proxy::Proxy, Failure> {
-    let directory = Arc::new(RecordDirectory(Arc::new(store.clone())));
+    let directory = Arc::new(RecordDirectory::new(Arc::new(store.clone())));
     let shared = Arc::new(gwctl_plugins::Node::new(&*node.identity.id, &*node.identity.hostname, directory));
     let options = SnapshotOptions {
         flavor: router_flavor(&node.conf),

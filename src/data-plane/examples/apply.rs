@@ -71,7 +71,7 @@ fn fill(folder: &Path, routes: usize) {
 fn start(folder: &Path, routes: usize) {
     let registry = registry();
     let cache = Arc::new(DataPlaneCache::open(folder, registry.clone(), "tag").unwrap());
-    let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory(cache.clone()))));
+    let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory::new(cache.clone()))));
     let options = SnapshotOptions {
         flavor: Flavor::TraditionalCompatible,
         hosts: vec![Arc::new(Natives)],

@@ -75,7 +75,7 @@ impl DataPlane {
         if let Opening::Discarded(why) = cache.opening() {
             tracing::warn!(error = why, "the cache of the data plane was thrown away");
         }
-        let directory = Arc::new(RecordDirectory(cache.clone()));
+        let directory = Arc::new(RecordDirectory::new(cache.clone()));
         let node = Arc::new(Node::new(options.node_id, options.hostname, directory));
         let gateway = Arc::new(Gateway::new(snapshot(node)));
         let limits = Limits::new(options.conf.cluster.max_payload, DEFAULT_EXPANSION);

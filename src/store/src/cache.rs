@@ -13,6 +13,7 @@ use heed::RwTxn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -71,6 +72,8 @@ pub struct DataPlaneCache {
     clock: Arc<dyn Clock>,
     opening: Opening,
     writer: Mutex<()>,
+    /// Transactions since it was opened.
+    transactions: AtomicU64,
 }
 
 impl DataPlaneCache {
@@ -98,7 +101,8 @@ impl DataPlaneCache {
         let damage = damage.or(crashed);
         let opening = damage.map_or(Opening::Empty, Opening::Discarded);
         let second = environment.second_tables()?;
-        let mut cache = DataPlaneCache { environment, second, registry, clock, opening, writer: Mutex::new(()) };
+        let (writer, transactions) = Default::default();
+        let mut cache = DataPlaneCache { environment, second, registry, clock, opening, writer, transactions };
         if let Some(opening) = cache.settle(tag)? {
             cache.opening = opening;
         }
@@ -214,6 +218,11 @@ impl DataPlaneCache {
         Ok(Some(CachedConfiguration { hash, records }))
     }
 
+    /// Moves with every change of the content, and tells nothing else: for those who remember what they read.
+    pub fn transactions(&self) -> u64 {
+        self.transactions.load(Ordering::Acquire)
+    }
+
     /// A consistent view for several look-ups. Let it go soon.
     pub fn read(&self) -> Result<Box<dyn Read + '_>, EntityError> {
         Ok(Box::new(self.snapshot()?))
@@ -267,6 +276,7 @@ impl DataPlaneCache {
             let worked = work(tables, &mut txn).and_then(|keep| {
                 if keep {
                     txn.commit()?;
+                    self.transactions.fetch_add(1, Ordering::Release);
                 }
                 Ok(keep)
             });

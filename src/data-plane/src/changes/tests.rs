@@ -27,7 +27,7 @@ fn stage() -> Stage {
         plugins: None,
     }));
     let cache = Arc::new(DataPlaneCache::open(folder.path(), registry.clone(), "tag").unwrap());
-    let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory(cache.clone()))));
+    let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory::new(cache.clone()))));
     let options = SnapshotOptions {
         flavor: Flavor::TraditionalCompatible,
         hosts: vec![Arc::new(Natives)],
@@ -93,7 +93,7 @@ fn a_start_from_the_cache_serves_what_was_applied() {
     stage.apply(true, &[(1, service(1, 80)), (1, route(1, 1)), (1, plugin(1, 1))]);
     stage.apply(false, &[(2, route(2, 1))]);
     let Configured { registry, cache, .. } = &stage.configured;
-    let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory(cache.clone()))));
+    let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory::new(cache.clone()))));
     let options = SnapshotOptions {
         flavor: Flavor::TraditionalCompatible,
         hosts: vec![Arc::new(Natives)],

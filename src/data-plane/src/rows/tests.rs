@@ -27,7 +27,7 @@ fn stage() -> Stage {
         plugins: None,
     }));
     let cache = Arc::new(DataPlaneCache::open(folder.path(), registry.clone(), "tag").unwrap());
-    let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory(cache.clone()))));
+    let node = Arc::new(Node::new("node", "host", Arc::new(RecordDirectory::new(cache.clone()))));
     let options = SnapshotOptions {
         flavor: Flavor::TraditionalCompatible,
         hosts: vec![Arc::new(Natives)],
