@@ -19,6 +19,22 @@ pub enum Persistence {
     Upgrade,
 }
 
+/// Takes the headers of a request one by one.
+pub struct Fields<'a> {
+    out: &'a mut BytesMut,
+    cursor: Cursor<'a>,
+}
+
+impl Fields<'_> {
+    /// Writes a header whose value comes in parts. The name is in lower case; name and value must have been checked.
+    pub fn write(&mut self, name: &str, value: &[&[u8]]) {
+        self.cursor.write(self.out, name);
+        self.out.extend_from_slice(b": ");
+        value.iter().for_each(|part| self.out.extend_from_slice(part));
+        self.out.extend_from_slice(b"\r\n");
+    }
+}
+
 /// Writes the head of a request of HTTP/1.1.
 ///
 /// Headers that frame the body are written by `framing` and not from the map; `Host` comes first. A length of 0 is
@@ -32,6 +48,27 @@ pub fn write_request(
     framing: Framing,
 ) {
     out.reserve(64 + target.path().len() + 48 * headers.len());
+    write_request_with(out, method, target, spelling, framing, |fields| {
+        if let Some(host) = headers.get(HOST) {
+            fields.write(HOST.as_str(), &[host.as_bytes()]);
+        }
+        for (name, value) in headers {
+            if name != HOST && name != CONTENT_LENGTH && name != TRANSFER_ENCODING {
+                fields.write(name.as_str(), &[value.as_bytes()]);
+            }
+        }
+    });
+}
+
+/// The same with headers that stand in no map. `write` is called once; it gives `Host` and none that frame the body.
+pub fn write_request_with(
+    out: &mut BytesMut,
+    method: &Method,
+    target: &Uri,
+    spelling: &Spelling,
+    framing: Framing,
+    write: impl FnOnce(&mut Fields<'_>),
+) {
     out.extend_from_slice(method.as_str().as_bytes());
     out.extend_from_slice(b" ");
     let path = target.path_and_query().map_or("/", |target| target.as_str());
@@ -41,15 +78,9 @@ pub fn write_request(
     }
     out.extend_from_slice(path.as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    let mut cursor = spelling.cursor();
-    if let Some(host) = headers.get(HOST) {
-        write_field(out, &mut cursor, &HOST, host);
-    }
-    for (name, value) in headers {
-        if name != HOST && name != CONTENT_LENGTH && name != TRANSFER_ENCODING {
-            write_field(out, &mut cursor, name, value);
-        }
-    }
+    let mut fields = Fields { out, cursor: spelling.cursor() };
+    write(&mut fields);
+    let Fields { out, mut cursor } = fields;
     match framing {
         Framing::None if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
             write_length(out, &mut cursor, 0);

@@ -22,7 +22,9 @@ mod spelling;
 mod tests;
 
 pub use decode::{Decoder, Piece};
-pub use encode::{Persistence, write_chunk_size, write_last_chunk, write_request, write_response};
+pub use encode::{
+    Fields, Persistence, write_chunk_size, write_last_chunk, write_request, write_request_with, write_response,
+};
 pub use fault::Fault;
 pub use framing::{Framing, has_token, keeps_alive, request_framing, response_framing};
 pub use head::{Limits, RequestHead, ResponseHead, read_request, read_response};

@@ -66,6 +66,10 @@ fn header_names(name: &str) -> Vec<HeaderName> {
 
 /// A number as Lua writes it.
 fn number(value: f64) -> HeaderValue {
+    // Whole numbers of up to 15 digits are exact, and written without the general formatter.
+    if (0.0..1e15).contains(&value) && value.fract() == 0.0 {
+        return HeaderValue::from(value as u64);
+    }
     // Digits, a point and a sign are valid in a header.
     HeaderValue::try_from(value.to_string()).unwrap_or(HeaderValue::from_static("0"))
 }

@@ -226,8 +226,14 @@ impl Ids {
 
     /// The next id (xorshift128+).
     pub(crate) fn next(&self) -> HeaderValue {
-        let text = format!("{:016x}{:016x}", self.draw(), self.draw());
-        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("0"))
+        let mut text = [0; 32];
+        let (high, low) = (self.draw(), self.draw());
+        for (place, digit) in text.iter_mut().enumerate() {
+            let word = if place < 16 { high } else { low };
+            // The remainder is below 16.
+            *digit = b"0123456789abcdef"[(word >> (60 - 4 * (place & 15)) & 15) as usize];
+        }
+        HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("0"))
     }
 
     /// A UUID of version 4, as random as the ids.

@@ -249,8 +249,23 @@ impl Balancer {
 /// `Host` for a peer: without the port when it is the default of the scheme.
 pub(crate) fn host_value(host: &str, port: u16, default_port: u16) -> Option<HeaderValue> {
     let bare = host.contains(':') && !host.starts_with('[');
-    let host = if bare { format!("[{host}]") } else { host.to_owned() };
-    let text = if port == default_port { host } else { format!("{host}:{port}") };
+    let mut text = String::with_capacity(host.len() + "[]:65535".len());
+    if bare {
+        text.push('[');
+    }
+    text.push_str(host);
+    if bare {
+        text.push(']');
+    }
+    if port != default_port {
+        text.push(':');
+        let mut unit = [10_000, 1000, 100, 10, 1].into_iter().find(|unit| port >= *unit).unwrap_or(1);
+        while unit > 0 {
+            // One digit: the cast is exact.
+            text.push(char::from(b'0' + (port / unit % 10) as u8));
+            unit /= 10;
+        }
+    }
     HeaderValue::try_from(text).ok()
 }
 

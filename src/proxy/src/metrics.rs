@@ -90,13 +90,15 @@ impl Recorder {
     pub(crate) fn count(&self, context: &Context) {
         let mut routes = self.routes.borrow_mut();
         let id = context.route.as_ref().map_or("", |route| &*route.id);
-        let known = routes.contains_key(id) || routes.len() < ROUTES_LIMIT;
-        let id = if known { id } else { "" };
-        if !routes.contains_key(id) {
-            routes.insert(id.into(), self.add(if known { Some(context) } else { None }));
+        match routes.get_mut(id) {
+            Some(own) => own.count(context),
+            None => {
+                let room = routes.len() < ROUTES_LIMIT;
+                let id = if room { id } else { "" };
+                let add = || self.add(if room { Some(context) } else { None });
+                routes.entry(id.into()).or_insert_with(add).count(context);
+            }
         }
-        let Some(own) = routes.get_mut(id) else { return };
-        own.count(context);
         if let Some(time) = context.times.ended {
             self.counted.spread.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
         }

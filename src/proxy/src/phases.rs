@@ -9,7 +9,7 @@ use crate::plans::Plan;
 use crate::respond::failure_exit;
 use crate::upgrade::Tunnel;
 use crate::upstream::send::{Answered, Choice, Failure, Outgoing, send};
-use gwctl_plugins::{Context, Exit, Phases, Scheme, Source, Upstream};
+use gwctl_plugins::{Body, Context, Exit, Phases, Scheme, Source, Upstream};
 use gwctl_router::{Gate, HeaderLookup, Match, Request as Asked, RequestPath};
 use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, UPGRADE};
 use http::{Response, StatusCode, Uri, Version};
@@ -34,7 +34,8 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
         Ok(prefix) => prefix,
         Err(exit) => return flight.answer(*exit, Source::Exit),
     };
-    if let Err(failure) = read_body(&mut flight).await {
+    let reads = flight.run.chain().needs().request_body;
+    if reads && let Err(failure) = Box::pin(read_body(&mut flight)).await {
         return flight.answer(failure_exit(&failure), Source::Error);
     }
     match flight.run.access(&mut flight.context).await {
@@ -42,7 +43,8 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
         Ok(Some(exit)) => return flight.answer(*exit, Source::Exit),
         Err(_) => return flight.answer(crashed(), Source::Error),
     }
-    if let Err(failure) = buffer_body(&mut flight).await {
+    let comes = matches!(flight.context.request.body, Body::Stream(_));
+    if comes && let Err(failure) = Box::pin(buffer_body(&mut flight)).await {
         return flight.answer(failure_exit(&failure), Source::Error);
     }
     match proxy(&mut flight, prefix).await {
@@ -68,14 +70,13 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
 
 /// Finds the route and prepares the way to its service. Gives the part of the path that was taken off.
 fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
-    let snapshot = flight.snapshot.clone();
-    let context = &mut flight.context;
+    let Flight { snapshot, context, run, .. } = flight;
     let path = RequestPath::normalise(context.request.uri.as_str().as_bytes());
-    let host = context.request.header(HOST).unwrap_or(&context.request.host).to_owned();
+    let host = context.request.header(HOST).unwrap_or(&context.request.host);
     let asked = Asked {
         https: context.request.scheme == Scheme::Https,
         method: context.request.method.as_str(),
-        host: &host,
+        host,
         port: context.request.port,
         path: &path,
         headers: &Headers(&context.request.headers),
@@ -91,20 +92,21 @@ fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
     let prefix = found.forwarded_prefix().map(str::to_owned);
     let gate = gate(&found, context);
     let hashed = upstream.as_ref().is_some_and(|upstream| snapshot.hashes_captures(&upstream.host));
+    let mut captures = Vec::new();
     if chain.needs().captures || hashed {
-        let captures = found.uri_captures().unwrap_or_default();
-        let numbered = captures.numbered.into_iter().skip(1).map(|text| (None, text.unwrap_or_default()));
-        let named = captures.named.into_iter().map(|(name, text)| (Some(name), text));
-        let captures = numbered.chain(named).collect();
-        context.captures = captures;
+        let groups = found.uri_captures().unwrap_or_default();
+        let numbered = groups.numbered.into_iter().skip(1).map(|text| (None, text.unwrap_or_default()));
+        let named = groups.named.into_iter().map(|(name, text)| (Some(name), text));
+        captures.extend(numbered.chain(named));
     }
     let (route, service) = (found.route.clone(), found.service.cloned());
     drop(found);
     drop(path);
+    context.captures = captures;
     context.route = Some(route);
     context.service = service;
     context.upstream = upstream;
-    flight.run.route(chain);
+    run.route(chain);
     gate.map_or(Ok(prefix), |exit| Err(Box::new(exit)))
 }
 
@@ -169,11 +171,8 @@ fn redirect(status: u16, host: &str, target: &str) -> Exit {
     exit
 }
 
-/// Reads the body when a plugin of the chain needs it whole.
+/// Reads the body whole, for a plugin of the chain.
 async fn read_body(flight: &mut Flight) -> Result<(), Failure> {
-    if !flight.run.chain().needs().request_body {
-        return Ok(());
-    }
     let limit = match flight.worker.options.client_max_body_size {
         0 => BUFFER_LIMIT,
         limit => limit,

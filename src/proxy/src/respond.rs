@@ -58,13 +58,13 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
     let added = &options.headers;
     let (times, id) = (&context.times, context.id.clone());
     let debug = options.allow_debug_header && context.request.header(KONG_DEBUG) == Some("1");
-    let (waited, before, since) = (times.waited(), times.proxied, times.started.elapsed());
+    let (waited, before, started) = (times.waited(), times.proxied, times.started);
     let Some(response) = &mut context.response else { return };
     let headers = &mut response.headers;
     match upstream {
         Some((version, status)) => {
             if added.upstream_status {
-                headers.insert(X_KONG_UPSTREAM_STATUS, HeaderValue::from(status.as_u16()));
+                headers.insert(X_KONG_UPSTREAM_STATUS, status_value(status));
             }
             if added.upstream_latency {
                 headers.insert(X_KONG_UPSTREAM_LATENCY, millis(waited));
@@ -81,7 +81,7 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
         }
         None => {
             if added.response_latency {
-                headers.insert(X_KONG_RESPONSE_LATENCY, millis(Some(since)));
+                headers.insert(X_KONG_RESPONSE_LATENCY, millis(Some(started.elapsed())));
             }
             if !(added.via && headers.contains_key(VIA)) {
                 if added.server {
@@ -116,8 +116,19 @@ fn add_debug(context: &mut Context) {
     }
 }
 
+/// The usual times and statuses are at hand as text.
 fn millis(time: Option<Duration>) -> HeaderValue {
-    HeaderValue::from(time.map_or(0, |time| time.as_millis() as u64))
+    const SHORT: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
+    let millis = time.map_or(0, |time| time.as_millis() as u64);
+    let short = usize::try_from(millis).ok().and_then(|millis| SHORT.get(millis));
+    short.map_or_else(|| HeaderValue::from(millis), |text| HeaderValue::from_static(text))
+}
+
+fn status_value(status: StatusCode) -> HeaderValue {
+    match status {
+        StatusCode::OK => HeaderValue::from_static("200"),
+        other => HeaderValue::from(other.as_u16()),
+    }
 }
 
 /// Length of an answer whose body is at hand; statuses without a body have none.

@@ -1,12 +1,14 @@
 //! One connection to an upstream: our own codec for HTTP/1.1, the HTTP library's for HTTP/2.
 
+use crate::forward::Forwarded;
 use crate::server::Here;
 use crate::transport::Transport;
 use crate::upstream::http1::Http1;
 use crate::upstream::outbound::Outbound;
 use bytes::{Bytes, BytesMut};
 use gwctl_http1::{Fault, Spelling};
-use http::{HeaderMap, Request, StatusCode, Version};
+use gwctl_plugins::Scheme;
+use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http2};
@@ -40,6 +42,32 @@ enum Way {
     Passed,
 }
 
+/// Head of a request.
+pub(crate) struct RequestHead<'a> {
+    pub(crate) method: &'a Method,
+    /// In origin form.
+    pub(crate) target: &'a Uri,
+    /// For the target of HTTP/2.
+    pub(crate) scheme: Scheme,
+    pub(crate) headers: Forwarded<'a>,
+    /// How the client spelled the names of its headers.
+    pub(crate) spelling: &'a Spelling,
+}
+
+impl RequestHead<'_> {
+    fn http2(&self, body: Outbound) -> Request<Outbound> {
+        let path = self.target.path_and_query().map_or("/", |path| path.as_str());
+        let authority = self.headers.host.as_bytes();
+        let target = Uri::builder().scheme(self.scheme.as_str()).authority(authority).path_and_query(path).build();
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = target.unwrap_or_else(|_| self.target.clone());
+        *request.version_mut() = Version::HTTP_2;
+        *request.headers_mut() = self.headers.map();
+        request
+    }
+}
+
 /// Head of a response.
 pub(crate) struct ResponseHead {
     pub(crate) status: StatusCode,
@@ -66,8 +94,8 @@ pub(crate) enum Break {
 
 /// Why no response came.
 pub(crate) enum SendError {
-    /// Nothing was written; the request comes back. The connection had been closed meanwhile.
-    Unsent(Box<Request<Outbound>>),
+    /// Nothing was written; the body comes back. The connection had been closed meanwhile.
+    Unsent(Outbound),
     /// It may have been written, in part or whole.
     Sent(Break),
 }
@@ -139,26 +167,23 @@ impl Connection {
     }
 
     /// Sends a request and waits for the head of the response.
-    pub(crate) async fn send(
-        &mut self,
-        request: Request<Outbound>,
-        spelling: &Spelling,
-    ) -> Result<ResponseHead, SendError> {
+    pub(crate) async fn send(&mut self, head: &RequestHead<'_>, body: Outbound) -> Result<ResponseHead, SendError> {
         self.requests += 1;
         match &mut self.way {
             Way::Http1(connection) => {
-                let head = connection.send(request, spelling).await?;
+                let head = connection.send(head, body).await?;
                 let gwctl_http1::ResponseHead { status, version, headers, spelling, .. } = head;
                 Ok(ResponseHead { status, version, headers, spelling })
             }
             Way::Http2 { sender, incoming } => {
-                let response = sender.try_send_request(request).await.map_err(failed)?;
+                let sending = sender.try_send_request(head.http2(body));
+                let response = Box::pin(sending).await.map_err(failed)?;
                 let (head, body) = response.into_parts();
                 *incoming = Some(body);
                 let spelling = Spelling::lower_case();
                 Ok(ResponseHead { status: head.status, version: head.version, headers: head.headers, spelling })
             }
-            Way::Passed => Err(SendError::Unsent(Box::new(request))),
+            Way::Passed => Err(SendError::Unsent(body)),
         }
     }
 
@@ -210,7 +235,7 @@ impl Connection {
 
 fn failed(mut error: TrySendError<Request<Outbound>>) -> SendError {
     match error.take_message() {
-        Some(request) => SendError::Unsent(Box::new(request)),
+        Some(request) => SendError::Unsent(request.into_body()),
         None => SendError::Sent(Break::Http2(error.into_error())),
     }
 }

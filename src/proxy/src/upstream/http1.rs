@@ -4,14 +4,14 @@
 //! rest while it waits for the response and while it reads it, and hands the connection back at the end.
 
 use crate::transport::{Outbox, Transport};
-use crate::upstream::connection::{Break, SendError};
+use crate::upstream::connection::{Break, RequestHead, SendError};
 use crate::upstream::outbound::Outbound;
 use bytes::{Bytes, BytesMut};
 use gwctl_http1::{
-    Decoder, Fault, Framing, Limits, Piece, ResponseHead, Spelling, read_response, write_chunk_size, write_last_chunk,
-    write_request,
+    Decoder, Fault, Framing, Limits, Piece, ResponseHead, read_response, write_chunk_size, write_last_chunk,
+    write_request_with,
 };
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use http_body::{Body, Frame};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -24,6 +24,8 @@ const LIMITS: Limits = Limits { size: 128 * 1024, fields: 512 };
 const MOST_INTERIM: u32 = 16;
 /// Room for the head of a response and a small body.
 const FIRST_READ: usize = 4 * 1024;
+/// Room for the head of a request.
+const FIRST_WRITE: usize = 1024;
 /// Least and most that is read at once of a body that is not small.
 const LEAST_READ: usize = 16 * 1024;
 const MOST_READ: usize = 128 * 1024;
@@ -101,16 +103,11 @@ impl Http1 {
     }
 
     /// Sends a request and waits for the head of the response. The rest of the body is sent while the response is read.
-    pub(crate) async fn send(
-        &mut self,
-        request: Request<Outbound>,
-        spelling: &Spelling,
-    ) -> Result<ResponseHead, SendError> {
-        let (head, body) = request.into_parts();
+    pub(crate) async fn send(&mut self, head: &RequestHead<'_>, body: Outbound) -> Result<ResponseHead, SendError> {
         self.keeps_alive = false;
-        self.sending.begin(&head, spelling, body);
+        self.sending.begin(head, body);
         let (mut seen, mut interim) = (0, 0);
-        let outcome = poll_fn(|task| self.poll_head(task, &head.method, &mut seen, &mut interim)).await;
+        let outcome = poll_fn(|task| self.poll_head(task, head.method, &mut seen, &mut interim)).await;
         match outcome {
             Ok(response) => {
                 self.decoder = Decoder::new(response.framing);
@@ -119,8 +116,7 @@ impl Http1 {
             }
             Err(error) if !self.sending.begun && self.sending.broken.is_some() => {
                 tracing::debug!(%error, "kept connection was closed");
-                let body = self.sending.take_back();
-                Err(SendError::Unsent(Box::new(Request::from_parts(head, body))))
+                Err(SendError::Unsent(self.sending.take_back()))
             }
             Err(error) => Err(SendError::Sent(error)),
         }
@@ -249,13 +245,18 @@ impl Http1 {
 }
 
 impl Sending {
-    fn begin(&mut self, head: &http::request::Parts, spelling: &Spelling, body: Outbound) {
+    fn begin(&mut self, head: &RequestHead<'_>, body: Outbound) {
         let framing = match body.size_hint().exact() {
             _ if body.is_end_stream() => Framing::None,
             Some(length) => Framing::Length(length),
             None => Framing::Chunked,
         };
-        self.output.write(|out| write_request(out, &head.method, &head.uri, &head.headers, spelling, framing));
+        self.output.write(|out| {
+            out.reserve(FIRST_WRITE);
+            write_request_with(out, head.method, head.target, head.spelling, framing, |fields| {
+                head.headers.give(|name, value| fields.write(name, value));
+            });
+        });
         self.chunked = framing == Framing::Chunked;
         self.ended = framing == Framing::None;
         (self.done, self.begun, self.offered, self.broken) = (false, false, None, None);

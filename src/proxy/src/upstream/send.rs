@@ -5,9 +5,9 @@
 //! nginx does with `error timeout`). A kept connection that turns out to be closed is not counted.
 
 use crate::balancer::{Balancer, Fault, Key, Lease, Outcome, Peer, host_value};
-use crate::forward::outgoing_headers;
+use crate::forward::Forwarded;
 use crate::transport::Transport;
-use crate::upstream::connection::{Connection, ResponseHead, SendError};
+use crate::upstream::connection::{Connection, RequestHead, ResponseHead, SendError};
 use crate::upstream::outbound::{Outbound, Progress};
 use crate::upstream::pool::PoolKey;
 use crate::upstream::tls::TlsSettings;
@@ -15,8 +15,7 @@ use crate::worker::Worker;
 use bytes::Bytes;
 use gwctl_http1::Spelling;
 use gwctl_plugins::{Body, BodyError, BodyStream, Context, Scheme, Try, Upstream};
-use http::header::{CONNECTION, HOST};
-use http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
+use http::{HeaderValue, Method, Uri};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -183,7 +182,10 @@ impl<'a> Destination<'a> {
     async fn resolve(&self, worker: &Worker) -> Option<SocketAddr> {
         match self.peer.as_ref().and_then(|peer| peer.address) {
             Some(address) => Some(SocketAddr::new(address, self.port())),
-            None => worker.resolver.resolve(self.host(), self.port()).await,
+            None => match self.host().parse() {
+                Ok(ip) => Some(SocketAddr::new(ip, self.port())),
+                Err(_) => Box::pin(worker.resolver.resolve(self.host(), self.port())).await,
+            },
         }
     }
 }
@@ -199,7 +201,7 @@ pub(crate) async fn send(
 ) -> Result<Answered, Failure> {
     let supply = Supply::of(std::mem::take(&mut context.request.body));
     let method = context.request.method.clone();
-    let mut exchange = Exchange { worker, upstream, outgoing: &outgoing, method, headers: None, supply };
+    let mut exchange = Exchange { worker, upstream, outgoing: &outgoing, method, supply };
     let mut tried: Vec<Arc<Peer>> = Vec::new();
     let mut attempts = 0;
     loop {
@@ -249,8 +251,6 @@ struct Exchange<'a> {
     upstream: &'a Upstream,
     outgoing: &'a Outgoing,
     method: Method,
-    /// Headers that came back unsent.
-    headers: Option<HeaderMap>,
     supply: Supply,
 }
 
@@ -272,18 +272,22 @@ impl Exchange<'_> {
             let mut connection = match kept {
                 Some(connection) => connection,
                 None => {
-                    let made = self.connect(address, &host).await.map_err(|failure| (failure, true))?;
+                    let connecting = Box::pin(self.connect(address, &host));
+                    let made = connecting.await.map_err(|failure| (failure, true))?;
                     self.worker.pool.keep(&key, &made);
                     made
                 }
             };
             let body = self.supply.take().ok_or((Failure::Unreachable, false))?;
-            let request = self.request(context, &host, body);
-            match self.exchange(&mut connection, request).await {
+            let head = self.head(context, &host);
+            let outcome = match self.supply.progress() {
+                None => self.exchange(&mut connection, &head, body).await,
+                // Seldom, and so large that it would make the future of every request large.
+                Some(progress) => Box::pin(self.exchange_stream(&mut connection, &head, body, progress)).await,
+            };
+            match outcome {
                 Ok(head) => return Ok(Answered { head, connection, key, lease: None, cookie: None }),
-                Err(Broken::Unsent(request)) => {
-                    let (head, body) = request.into_parts();
-                    self.headers = Some(head.headers);
+                Err(Broken::Unsent(body)) => {
                     self.supply.give_back(body);
                     if !reused {
                         return Err((Failure::Unreachable, self.supply.is_there()));
@@ -333,35 +337,37 @@ impl Exchange<'_> {
         }
     }
 
-    fn request(&mut self, context: &Context, host: &HeaderValue, body: Outbound) -> Request<Outbound> {
-        let mut request = Request::new(body);
-        *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.outgoing.uri.clone();
-        let made = || outgoing_headers(context, &self.worker.options, self.outgoing.prefix.as_deref());
-        let mut headers = self.headers.take().unwrap_or_else(made);
-        if self.outgoing.http2 {
-            // Its head has no header that concerns the connection, and the host stands in the target.
-            headers.remove(CONNECTION);
-            headers.remove(HOST);
-            *request.version_mut() = Version::HTTP_2;
-            if let Some(uri) = absolute(&self.outgoing.uri, self.upstream.scheme, host) {
-                *request.uri_mut() = uri;
-            }
-        } else {
-            headers.insert(HOST, host.clone());
+    fn head<'a>(&'a self, context: &'a Context, host: &'a HeaderValue) -> RequestHead<'a> {
+        let (options, prefix) = (&self.worker.options, self.outgoing.prefix.as_deref());
+        RequestHead {
+            method: &self.method,
+            target: &self.outgoing.uri,
+            scheme: self.upstream.scheme,
+            headers: Forwarded { context, options, prefix, host },
+            spelling: &self.outgoing.spelling,
         }
-        *request.headers_mut() = headers;
-        request
     }
 
-    async fn exchange(&self, connection: &mut Connection, request: Request<Outbound>) -> Result<ResponseHead, Broken> {
-        let Some(progress) = self.supply.progress() else {
-            return match timeout(self.upstream.read_timeout, connection.send(request, &self.outgoing.spelling)).await {
-                Ok(outcome) => outcome.map_err(|error| Broken::of(error, None)),
-                Err(_) => Err(Broken::Sent(Failure::TimedOut)),
-            };
-        };
-        let mut sending = pin!(connection.send(request, &self.outgoing.spelling));
+    async fn exchange(
+        &self,
+        connection: &mut Connection,
+        head: &RequestHead<'_>,
+        body: Outbound,
+    ) -> Result<ResponseHead, Broken> {
+        match timeout(self.upstream.read_timeout, connection.send(head, body)).await {
+            Ok(outcome) => outcome.map_err(|error| Broken::of(error, None)),
+            Err(_) => Err(Broken::Sent(Failure::TimedOut)),
+        }
+    }
+
+    async fn exchange_stream(
+        &self,
+        connection: &mut Connection,
+        head: &RequestHead<'_>,
+        body: Outbound,
+        progress: &Rc<Progress>,
+    ) -> Result<ResponseHead, Broken> {
+        let mut sending = pin!(connection.send(head, body));
         let mut timer = pin!(sleep(self.pause(progress)));
         loop {
             tokio::select! {
@@ -393,13 +399,8 @@ impl Exchange<'_> {
     }
 }
 
-fn absolute(target: &Uri, scheme: Scheme, host: &HeaderValue) -> Option<Uri> {
-    let path = target.path_and_query().map_or("/", |path| path.as_str());
-    Uri::builder().scheme(scheme.as_str()).authority(host.as_bytes()).path_and_query(path).build().ok()
-}
-
 enum Broken {
-    Unsent(Box<Request<Outbound>>),
+    Unsent(Outbound),
     Sent(Failure),
     ByClient(Failure),
 }
@@ -410,7 +411,7 @@ impl Broken {
             return Broken::ByClient(Failure::Client(failure));
         }
         match error {
-            SendError::Unsent(request) => Broken::Unsent(request),
+            SendError::Unsent(body) => Broken::Unsent(body),
             SendError::Sent(error) => {
                 tracing::debug!(%error, "no response");
                 Broken::Sent(Failure::Unreachable)
