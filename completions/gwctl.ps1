@@ -28,6 +28,10 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('quickstart', 'quickstart', [CompletionResultType]::ParameterValue, 'Run a whole cluster with traffic in this terminal')
             [CompletionResult]::new('demo-upstream', 'demo-upstream', [CompletionResultType]::ParameterValue, 'The upstream of the quickstart')
             [CompletionResult]::new('start', 'start', [CompletionResultType]::ParameterValue, 'Start a node in the role its settings say (traditional, control_plane or data_plane)')
+            [CompletionResult]::new('reload', 'reload', [CompletionResultType]::ParameterValue, 'Let a running node read its settings and certificates again (SIGHUP)')
+            [CompletionResult]::new('upgrade', 'upgrade', [CompletionResultType]::ParameterValue, 'Let the program on disk take over from a running node, without a lost connection (SIGUSR2)')
+            [CompletionResult]::new('quit', 'quit', [CompletionResultType]::ParameterValue, 'Stop a node once what is in flight has ended, within shutdown_grace (SIGQUIT)')
+            [CompletionResult]::new('stop', 'stop', [CompletionResultType]::ParameterValue, 'Stop a node soon, within shutdown_fast_grace (SIGTERM)')
             [CompletionResult]::new('cp', 'cp', [CompletionResultType]::ParameterValue, 'Control planes')
             [CompletionResult]::new('dp', 'dp', [CompletionResultType]::ParameterValue, 'Data planes')
             [CompletionResult]::new('certs', 'certs', [CompletionResultType]::ParameterValue, 'Certificates of a cluster')
@@ -63,6 +67,54 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             break
         }
         'gwctl;start' {
+            [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('--conf', '--conf', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting by its key in kong.conf, may be repeated')
+            [CompletionResult]::new('--until-stdin-ends', '--until-stdin-ends', [CompletionResultType]::ParameterName, 'Stop when standard input ends, for whoever starts the node as a child')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;reload' {
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Seconds to wait for the node')
+            [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('--conf', '--conf', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting by its key in kong.conf, may be repeated')
+            [CompletionResult]::new('--until-stdin-ends', '--until-stdin-ends', [CompletionResultType]::ParameterName, 'Stop when standard input ends, for whoever starts the node as a child')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;upgrade' {
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Seconds to wait for the node')
+            [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('--conf', '--conf', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting by its key in kong.conf, may be repeated')
+            [CompletionResult]::new('--until-stdin-ends', '--until-stdin-ends', [CompletionResultType]::ParameterName, 'Stop when standard input ends, for whoever starts the node as a child')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;quit' {
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Seconds to wait for the node')
+            [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('--conf', '--conf', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
+            [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--prefix', '--prefix', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
+            [CompletionResult]::new('--set', '--set', [CompletionResultType]::ParameterName, 'Any setting by its key in kong.conf, may be repeated')
+            [CompletionResult]::new('--until-stdin-ends', '--until-stdin-ends', [CompletionResultType]::ParameterName, 'Stop when standard input ends, for whoever starts the node as a child')
+            [CompletionResult]::new('-h', '-h', [CompletionResultType]::ParameterName, 'Print help')
+            [CompletionResult]::new('--help', '--help', [CompletionResultType]::ParameterName, 'Print help')
+            break
+        }
+        'gwctl;stop' {
+            [CompletionResult]::new('--timeout', '--timeout', [CompletionResultType]::ParameterName, 'Seconds to wait for the node')
             [CompletionResult]::new('-c', '-c', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
             [CompletionResult]::new('--conf', '--conf', [CompletionResultType]::ParameterName, 'Settings file in the form of kong.conf')
             [CompletionResult]::new('-p', '-p', [CompletionResultType]::ParameterName, 'Folder of the node: store, cache, node id')
@@ -447,6 +499,10 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             [CompletionResult]::new('quickstart', 'quickstart', [CompletionResultType]::ParameterValue, 'Run a whole cluster with traffic in this terminal')
             [CompletionResult]::new('demo-upstream', 'demo-upstream', [CompletionResultType]::ParameterValue, 'The upstream of the quickstart')
             [CompletionResult]::new('start', 'start', [CompletionResultType]::ParameterValue, 'Start a node in the role its settings say (traditional, control_plane or data_plane)')
+            [CompletionResult]::new('reload', 'reload', [CompletionResultType]::ParameterValue, 'Let a running node read its settings and certificates again (SIGHUP)')
+            [CompletionResult]::new('upgrade', 'upgrade', [CompletionResultType]::ParameterValue, 'Let the program on disk take over from a running node, without a lost connection (SIGUSR2)')
+            [CompletionResult]::new('quit', 'quit', [CompletionResultType]::ParameterValue, 'Stop a node once what is in flight has ended, within shutdown_grace (SIGQUIT)')
+            [CompletionResult]::new('stop', 'stop', [CompletionResultType]::ParameterValue, 'Stop a node soon, within shutdown_fast_grace (SIGTERM)')
             [CompletionResult]::new('cp', 'cp', [CompletionResultType]::ParameterValue, 'Control planes')
             [CompletionResult]::new('dp', 'dp', [CompletionResultType]::ParameterValue, 'Data planes')
             [CompletionResult]::new('certs', 'certs', [CompletionResultType]::ParameterValue, 'Certificates of a cluster')
@@ -475,6 +531,18 @@ Register-ArgumentCompleter -Native -CommandName 'gwctl' -ScriptBlock {
             break
         }
         'gwctl;help;start' {
+            break
+        }
+        'gwctl;help;reload' {
+            break
+        }
+        'gwctl;help;upgrade' {
+            break
+        }
+        'gwctl;help;quit' {
+            break
+        }
+        'gwctl;help;stop' {
             break
         }
         'gwctl;help;cp' {

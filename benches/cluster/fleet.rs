@@ -86,7 +86,7 @@ fn dial_options(bench: &Bench) -> DialOptions {
     let (tls, server_name) = cluster_client_config(&identity, &Trust::Shared, roots, "127.0.0.1").unwrap();
     DialOptions {
         address: format!("127.0.0.1:{}", bench.cluster.cluster_port()),
-        tls,
+        tls: tls.into(),
         server_name,
         target: String::new(),
         limit: 16 << 20,

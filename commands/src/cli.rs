@@ -62,6 +62,27 @@ pub enum Command {
     DemoUpstream(UpstreamArgs),
     /// Start a node in the role its settings say (traditional, control_plane or data_plane).
     Start(StartArgs),
+    /// Let a running node read its settings and certificates again (SIGHUP).
+    #[command(after_help = "\
+Examples:
+  gwctl reload                       the node of the default folder
+  gwctl reload -p /var/lib/gwctl-dp1")]
+    Reload(NodeArgs),
+    /// Let the program on disk take over from a running node, without a lost connection (SIGUSR2).
+    #[command(after_help = "\
+Examples:
+  mv gwctl.new /usr/bin/gwctl && gwctl upgrade")]
+    Upgrade(NodeArgs),
+    /// Stop a node once what is in flight has ended, within shutdown_grace (SIGQUIT).
+    #[command(after_help = "\
+Examples:
+  gwctl quit -p /var/lib/gwctl --timeout 120")]
+    Quit(NodeArgs),
+    /// Stop a node soon, within shutdown_fast_grace (SIGTERM).
+    #[command(after_help = "\
+Examples:
+  gwctl stop -c kong.conf")]
+    Stop(NodeArgs),
     /// Control planes.
     #[command(subcommand)]
     Cp(CpCommand),
@@ -155,6 +176,16 @@ pub struct SettingsArgs {
     /// Stop when standard input ends, for whoever starts the node as a child.
     #[arg(long, hide = true)]
     pub until_stdin_ends: bool,
+}
+
+/// A node that runs on this machine.
+#[derive(Debug, Args)]
+pub struct NodeArgs {
+    /// Seconds to wait for the node.
+    #[arg(long, value_name = "SECONDS", default_value_t = 150)]
+    pub timeout: u64,
+    #[command(flatten)]
+    pub settings: SettingsArgs,
 }
 
 #[derive(Debug, Args)]

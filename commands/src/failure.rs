@@ -55,6 +55,12 @@ impl Failure {
         self
     }
 
+    /// Message and causes on one line, for a log.
+    pub fn in_words(&self) -> String {
+        let parts = std::iter::once(&self.message).chain(&self.causes);
+        parts.map(|part| part.replace("\n  ", "; ")).collect::<Vec<_>>().join(": ")
+    }
+
     /// Sets the exit code.
     pub fn code(mut self, code: u8) -> Self {
         self.code = code;

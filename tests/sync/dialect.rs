@@ -30,7 +30,7 @@ impl Peer {
         let (tls, server_name) = cluster_client_config(&identity, &Trust::Shared, roots, "127.0.0.1").unwrap();
         let options = DialOptions {
             address: format!("127.0.0.1:{}", cluster.cluster_port()),
-            tls,
+            tls: tls.into(),
             server_name,
             target: "/v2/outlet".to_owned(),
             limit: LIMIT,

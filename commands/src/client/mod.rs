@@ -20,6 +20,7 @@ mod parents;
 mod plans;
 mod progress;
 pub mod rollback;
+pub mod running;
 mod send;
 pub mod spread;
 mod table;

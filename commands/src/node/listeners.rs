@@ -2,9 +2,9 @@
 
 use super::Node;
 use crate::failure::Failure;
-use gwctl_admin_api::{Backend, Face, Limits, ListenOptions, Listener, NodeFacts, ServeOptions, serve_with};
-use gwctl_certs::{Identity, Source, listener_config, self_signed};
-use gwctl_conf::{AdminAuth, Database, NodeConf, Role};
+use gwctl_admin_api::{Backend, BindError, Face, Limits, ListenOptions, Listener, NodeFacts, ServeOptions, serve_with};
+use gwctl_certs::{Identity, ListenerPairs, Source, listener_config_of, self_signed};
+use gwctl_conf::{AdminAuth, Database, Materials, NodeConf, Role};
 use gwctl_entities::NodeKind;
 use gwctl_lifecycle::{Phase, Shutdown, TaskSet, spawn};
 use gwctl_store::unix_millis;
@@ -52,16 +52,19 @@ pub(crate) fn open(
         Face::Admin => ("admin_listen", &node.conf.admin_listen, "admin_ssl_cert", "admin_ssl_cert_key"),
         Face::Status => ("status_listen", &node.conf.status_listen, "status_ssl_cert", "status_ssl_cert_key"),
     };
+    let pairs = match listeners.iter().any(|listen| listen.ssl) {
+        true => Some(ListenerPairs::new(&identities(&node.materials, cert, key)?)),
+        false => None,
+    };
+    if let Some(pairs) = pairs.clone() {
+        renew_with(node, pairs, cert, key);
+    }
     for listen in listeners {
-        let tls = match listen.ssl {
-            true => Some(tls_config(node, cert, key, listen.http2)?),
-            false => None,
-        };
+        let config = |pairs| listener_config_of(pairs, listen.http2);
+        let tls = pairs.as_ref().filter(|_| listen.ssl).map(config).transpose();
+        let tls = tls.map_err(|error| Failure::because("cannot set up TLS", &error))?;
         let options = ListenOptions { address: listen.address, tls, setting };
-        let listener = Listener::bind(&options).map_err(|error| {
-            let hint = error.hint();
-            Failure::new(error.to_string()).hint(hint)
-        })?;
+        let listener = bind(node, &options)?;
         let guarded = node.conf.admin_auth == AdminAuth::Token;
         if face == Face::Admin && !guarded && !listen.address.ip().is_loopback() {
             tracing::warn!(
@@ -71,7 +74,14 @@ pub(crate) fn open(
         }
         tracing::info!(address = %listen.address, setting, tls = listen.ssl, "listening");
         let (backend, stop, options) = (backend.clone(), shutdown.clone(), serve_options(&node.conf));
+        // What is asked of the Admin API may write; until this node may, its clients wait.
+        let turn = (face == Face::Admin).then(|| node.holdings.turn());
         tasks.add(spawn(setting, Phase::Drain, async move {
+            if let Some(turn) = turn
+                && stop.until(Phase::StopAccepting, turn).await.is_none()
+            {
+                return;
+            }
             let stopped = async move { stop.reached(Phase::StopAccepting).await };
             serve_with(listener, face, backend, &options, stopped).await;
         }));
@@ -94,16 +104,33 @@ fn serve_options(conf: &NodeConf) -> ServeOptions {
     }
 }
 
-/// The certificates of a listener, or one made for this start when none is set.
-fn tls_config(node: &Node, cert: &str, key: &str, http2: bool) -> Result<Arc<rustls::ServerConfig>, Failure> {
-    let identities = identities(node, cert, key)?;
-    listener_config(&identities, http2).map_err(|error| Failure::because("cannot set up TLS", &error))
+/// Binds an address, or takes the socket that was handed over.
+fn bind(node: &Node, options: &ListenOptions) -> Result<Listener, Failure> {
+    let failed = |error: BindError| Failure::new(error.to_string()).hint(error.hint());
+    let at = |source| failed(BindError { setting: options.setting, address: options.address, source });
+    let listener = match node.holdings.take(options.address).pop() {
+        Some(socket) => Listener::of(socket, options.tls.clone()).map_err(at)?,
+        None => Listener::bind(options).map_err(failed)?,
+    };
+    node.holdings.keep(listener.share().map_err(at)?);
+    Ok(listener)
+}
+
+/// Lets a reload replace the certificates of a listener. Where none are set, the one made at the start stays.
+fn renew_with(node: &Node, pairs: ListenerPairs, cert: &'static str, key: &'static str) {
+    node.parts.add(move |_, materials| {
+        if materials.all(cert).is_empty() {
+            return Ok(Box::new(|| {}));
+        }
+        let (pairs, identities) = (pairs.clone(), identities(materials, cert, key)?);
+        Ok(Box::new(move || pairs.renew(&identities)))
+    });
 }
 
 /// The pairs of two settings, in order; a pair made now when they are unset.
-pub(crate) fn identities(node: &Node, cert: &str, key: &str) -> Result<Vec<Identity>, Failure> {
+pub(crate) fn identities(materials: &Materials, cert: &str, key: &str) -> Result<Vec<Identity>, Failure> {
     let failed = |error: gwctl_certs::CertError| Failure::new(error.to_string());
-    let (certs, keys) = (node.materials.all(cert), node.materials.all(key));
+    let (certs, keys) = (materials.all(cert), materials.all(key));
     if certs.is_empty() {
         let pair = self_signed(&["localhost".to_owned()], unix_millis() / 1000).map_err(failed)?;
         let made = |pem| Source { setting: "self-signed certificate", place: "memory", pem };

@@ -1,19 +1,22 @@
 //! What the process answers for the Admin API: counters, readiness, log level.
 
+use super::certificates::Expiries;
 use super::identity::NodeIdentity;
 use super::logging::Logging;
 use gwctl_admin_api::{MarkRefusal, StatusFacts};
 use gwctl_control_plane::Process;
 use gwctl_entities::Value;
 use gwctl_lifecycle::Family;
-use gwctl_proxy::{SnapshotHandle, Stats};
+use gwctl_proxy::{Shed, SnapshotHandle, Stats};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// [`Process`] of a node.
 pub(crate) struct NodeProcess {
     logging: Arc<Logging>,
     identity: NodeIdentity,
+    expiries: Expiries,
     /// Counters of the proxy, once it runs.
     pub(crate) stats: OnceLock<Arc<Stats>>,
     /// What the proxy serves by, once it runs.
@@ -21,9 +24,25 @@ pub(crate) struct NodeProcess {
 }
 
 impl NodeProcess {
-    pub(crate) fn new(logging: Arc<Logging>, identity: NodeIdentity) -> Self {
-        Self { logging, identity, stats: OnceLock::new(), snapshots: OnceLock::new() }
+    pub(crate) fn new(logging: Arc<Logging>, identity: NodeIdentity, expiries: Expiries) -> Self {
+        Self { logging, identity, expiries, stats: OnceLock::new(), snapshots: OnceLock::new() }
     }
+}
+
+/// Panics since the start.
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// Writes panics to the log as everything else is, and counts them.
+pub(crate) fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+        let place = panic.location().map(ToString::to_string);
+        let thread = std::thread::current().name().map(str::to_owned);
+        tracing::error!(error = text, place, thread, "panicked, a bug of gwctl");
+    }));
 }
 
 /// Counters of a proxy in the words of the status answers.
@@ -41,12 +60,22 @@ pub(crate) fn facts_of(stats: Option<&Stats>) -> StatusFacts {
 }
 
 /// Figures of a process, under the names of Kong's plugin where it has one.
-pub(crate) fn metrics_of(stats: Option<&Stats>, identity: &NodeIdentity) -> String {
+pub(crate) fn metrics_of(stats: Option<&Stats>, identity: &NodeIdentity, expiries: &Expiries) -> String {
     let mut text = String::new();
     let node = ("node_id", &*identity.id);
     let info = [node, ("hostname", &*identity.hostname), ("version", env!("CARGO_PKG_VERSION"))];
     Family::gauge(&mut text, "kong_node_info", "What this node is.", &info, 1);
+    expiries.write(&mut text);
+    let help = "Panics, each a bug: it cost one request or connection.";
+    Family::begin(&mut text, "gwctl_panics_total", "counter", help).line("", &[], PANICS.load(Ordering::Relaxed));
     let Some(stats) = stats else { return text };
+    let help = "Clients or requests answered 503 or closed for want of means.";
+    let mut family = Family::begin(&mut text, "gwctl_shed_total", "counter", help);
+    for reason in Shed::ALL {
+        family.line("", &[("reason", reason.name())], stats.shed_for(reason));
+    }
+    let help = "Workers that died and were started again.";
+    Family::begin(&mut text, "gwctl_worker_restarts_total", "counter", help).line("", &[], stats.worker_restarts());
     let now = stats.now();
     let connections = [
         ("accepted", now.connections_accepted),
@@ -68,7 +97,7 @@ pub(crate) fn metrics_of(stats: Option<&Stats>, identity: &NodeIdentity) -> Stri
 
 impl Process for NodeProcess {
     fn metrics(&self) -> String {
-        metrics_of(self.stats.get().map(|stats| &**stats), &self.identity)
+        metrics_of(self.stats.get().map(|stats| &**stats), &self.identity, &self.expiries)
     }
 
     fn status(&self) -> StatusFacts {

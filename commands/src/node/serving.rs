@@ -1,13 +1,15 @@
 //! The serving part of a node: proxy listeners and workers; and the data plane role.
 
+use super::Node;
+use super::life::Running;
 use super::listeners::{facts, identities, kind, open};
 use super::logging::ClusterLogLevels;
+use super::memory::watch_memory;
 use super::process::{facts_of, metrics_of};
 use super::unavailable::{Degraded, Unavailable};
-use super::{Node, Running};
 use crate::failure::Failure;
 use gwctl_admin_api::Face;
-use gwctl_conf::{Flavor, NodeConf, Workers};
+use gwctl_conf::{Flavor, Materials, NodeConf, Workers};
 use gwctl_data_plane::{DataPlane, DataPlaneOptions};
 use gwctl_entities::view::{Route, from_record};
 use gwctl_entities::{Fill, Registry, RegistryOptions};
@@ -17,41 +19,60 @@ use gwctl_proxy::{
     AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, DnsOptions, Listener, Network, Proxy, ProxyError,
     ProxyOptions, SnapshotHandle, SnapshotOptions, StreamListener, TlsVersions, UpstreamTls,
 };
-use gwctl_store::SystemFill;
+use gwctl_store::{StoreError, SystemFill};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What keeps a data plane from starting, usually.
+const HINT: &str =
+    "`gwctl certs init` makes a cluster certificate; the prefix must be writable and not in use by another node";
+
+fn cache_in_use(error: StoreError) -> Failure {
+    Failure::because("cannot start the data plane", &gwctl_data_plane::StartError::from(error)).hint(HINT)
+}
 
 /// Starts a data plane: cache, proxy, status listener, link.
 pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<Running, Failure> {
-    let options = DataPlaneOptions {
+    let mut options = DataPlaneOptions {
         conf: &node.conf,
         materials: &node.materials,
         node_id: &node.identity.id,
         hostname: &node.identity.hostname,
         registry: registry(&node),
         can_run: |name| natives().iter().any(|native| native.name == name),
+        lock: Some(node.holdings.claim(&node.conf.lmdb_environment_path).map_err(cache_in_use)?),
         log_levels: Arc::new(ClusterLogLevels(node.logging.clone())),
     };
-    let failed = |error: gwctl_data_plane::StartError| {
-        Failure::because("cannot start the data plane", &error)
-            .hint("`gwctl certs init` makes a cluster certificate; the prefix must be writable and not in use by another node")
-    };
+    let failed =
+        |error: gwctl_data_plane::StartError| Failure::because("cannot start the data plane", &error).hint(HINT);
     let flavor = router_flavor(&node.conf);
     let upstream_tls = upstream_tls(&node)?;
-    let data_plane = DataPlane::open(&options, |shared| SnapshotOptions {
+    let data_plane = DataPlane::open(&mut options, |shared| SnapshotOptions {
         flavor,
         hosts: plugin_hosts(),
         node: shared,
         upstream_tls,
     })
     .map_err(failed)?;
-    let proxy = start_proxy(&node, data_plane.gateway().handle().clone())?;
+    let proxy = start_proxy(&node, data_plane.gateway().handle().clone(), tasks)?;
     let stats = proxy.stats().clone();
-    let (counters, identity) = (stats.clone(), node.identity.clone());
-    let backend =
-        data_plane.status(facts(&node), move || facts_of(Some(&counters)), move || metrics_of(Some(&stats), &identity));
+    let (counters, identity, expiries) = (stats.clone(), node.identity.clone(), node.expiries.clone());
+    let metrics = move || metrics_of(Some(&stats), &identity, &expiries);
+    let backend = data_plane.status(facts(&node), move || facts_of(Some(&counters)), metrics);
     open(&node, Face::Status, &backend, &node.shutdown, tasks)?;
-    tasks.add(data_plane.join(&options, &node.shutdown).map_err(failed)?);
+    let joined = data_plane.join(&options, node.holdings.turn(), &node.shutdown).map_err(failed)?;
+    tasks.add(joined.task);
+    let mtls = node.conf.cluster.mtls;
+    node.parts.add(move |conf, materials| {
+        // Another mode needs a restart.
+        if conf.cluster.mtls != mtls {
+            return Ok(Box::new(|| {}));
+        }
+        let renewal = joined.tls.renewal(conf, materials);
+        let renewal = renewal.map_err(|error| Failure::because("the cluster link keeps its certificates", &error))?;
+        Ok(Box::new(renewal))
+    });
     Ok(Running::new(Some(proxy)))
 }
 
@@ -84,19 +105,15 @@ pub(crate) fn upstream_tls(node: &Node) -> Result<UpstreamTls, Failure> {
     let client = if node.conf.tls.client.cert.is_empty() {
         None
     } else {
-        identities(node, "client_ssl_cert", "client_ssl_cert_key")?.into_iter().next()
+        identities(&node.materials, "client_ssl_cert", "client_ssl_cert_key")?.into_iter().next()
     };
     let trusted = node.materials.all("lua_ssl_trusted_certificate").to_vec();
     Ok(UpstreamTls { trusted, trust_system: node.conf.tls.trust_system, client })
 }
 
 /// Opens the proxy's listeners and starts its workers.
-pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle) -> Result<Proxy, Failure> {
-    let mut options = proxy_options(&node.conf);
-    options.trusted_certificates = node.materials.all("lua_ssl_trusted_certificate").to_vec();
-    if !node.materials.all("ssl_cert").is_empty() {
-        options.certificates = identities(node, "ssl_cert", "ssl_cert_key")?;
-    }
+pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle, tasks: &mut TaskSet) -> Result<Proxy, Failure> {
+    let options = options_of(&node.conf, &node.materials)?;
     for listener in &options.listeners {
         tracing::info!(address = %listener.addr, tls = listener.ssl, workers = options.workers, "proxy listening");
     }
@@ -104,7 +121,8 @@ pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle) -> Result<Prox
         tracing::info!(address = %listener.addr, tls = listener.ssl, workers = options.workers, "listening for streams");
     }
     let streams: Vec<_> = options.streams.iter().map(|listener| listener.addr).collect();
-    Proxy::start(options, snapshots).map_err(|error| {
+    let proxy = Proxy::start_on(options, snapshots, &mut |address, count| node.holdings.listen(address, count));
+    let proxy = proxy.map_err(|error| {
         let hint = match &error {
             ProxyError::IoListen { address, source } if source.kind() == std::io::ErrorKind::AddrInUse => format!(
                 "another process listens on port {port}: find it with `ss -ltnp 'sport = :{port}'`, or set {key} to another port",
@@ -115,7 +133,29 @@ pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle) -> Result<Prox
             _ => "correct proxy_listen".to_owned(),
         };
         Failure::because("cannot start the proxy", &error).hint(hint)
-    })
+    })?;
+    let (memory, setting) = watch::channel(node.conf.max_memory);
+    tasks.add(watch_memory(proxy.stats().clone(), setting, node.shutdown.clone()));
+    let control = proxy.control().clone();
+    node.parts.add(move |conf, materials| {
+        let failed = |error| Failure::because("the proxy keeps its settings", &error);
+        let reload = control.reload(options_of(conf, materials)?).map_err(failed)?;
+        let (control, memory, limit) = (control.clone(), memory.clone(), conf.max_memory);
+        Ok(Box::new(move || {
+            control.commit(reload);
+            memory.send_replace(limit);
+        }))
+    });
+    Ok(proxy)
+}
+
+fn options_of(conf: &NodeConf, materials: &Materials) -> Result<ProxyOptions, Failure> {
+    let mut options = proxy_options(conf);
+    options.trusted_certificates = materials.all("lua_ssl_trusted_certificate").to_vec();
+    if !materials.all("ssl_cert").is_empty() {
+        options.certificates = identities(materials, "ssl_cert", "ssl_cert_key")?;
+    }
+    Ok(options)
 }
 
 fn proxy_options(conf: &NodeConf) -> ProxyOptions {
@@ -159,6 +199,10 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         upstream_keepalive_idle_timeout: conf.upstream_keepalive.idle_timeout,
         shutdown_timeout: conf.shutdown_grace,
         access_log: conf.logs.proxy_access.as_ref().map(access_log),
+        max_connections: conf.proxy_max_connections,
+        max_files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0),
+        header_timeout: conf.client_header_timeout,
+        client_timeout: conf.client_body_timeout,
         ..ProxyOptions::default()
     }
 }

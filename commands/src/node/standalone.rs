@@ -1,14 +1,15 @@
 //! Nodes with an Admin API: control planes, traditional nodes, and nodes without a store of their own.
 
+use super::Node;
+use super::life::Running;
 use super::listeners::{facts, open};
 use super::process::NodeProcess;
 use super::serving::{plugin_hosts, registry, router_flavor, start_proxy, upstream_tls};
-use super::{Node, Running};
 use crate::failure::Failure;
 use gwctl_admin_api::{Backend, DeclarativeDocument, DeclarativeOptions, Face};
-use gwctl_conf::{AdminAuth, Database, Role};
+use gwctl_conf::{AdminAuth, Database, NodeConf, Role};
 use gwctl_control_plane::declarative::DeclarativeState;
-use gwctl_control_plane::{StoreBackend, bootstrap, first_token, purge_expired, start_cluster};
+use gwctl_control_plane::{ClusterCredentials, StoreBackend, bootstrap, first_token, purge_expired, start_cluster};
 use gwctl_data_plane::{Gateway, RecordDirectory};
 use gwctl_entities::EntityError;
 use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
@@ -24,34 +25,45 @@ const INCREMENTAL_LIMIT: usize = 1000;
 
 /// Starts the node.
 pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Failure> {
-    let store = open_store(&node)?;
+    let lmdb = open_store(&node)?;
+    let store: Arc<dyn Store> = lmdb.clone();
+    tasks.add(follow_predecessor(&node, lmdb));
     let stored = |error: EntityError| Failure::because("the store does not answer", &error);
     let declarative = match node.conf.database {
         Database::Off => Some(DeclarativeState::open(&*store).map_err(stored)?),
         _ => {
             bootstrap(&*store).map_err(stored)?;
-            tasks.add(purge_expired(store.clone(), node.shutdown.clone()));
+            tasks.add(purge_expired(store.clone(), node.holdings.turn(), node.shutdown.clone()));
             None
         }
     };
     let fleet = match node.conf.role {
         Role::ControlPlane => {
-            let started = start_cluster(&node.conf, &node.materials, store.clone(), &node.shutdown, tasks).await;
-            Some(started.map_err(|error| {
+            let started =
+                start_cluster(&node.conf, &node.materials, store.clone(), &*node.holdings, &node.shutdown, tasks);
+            let cluster = started.await.map_err(|error| {
                 let failure = Failure::because("cannot start the cluster listener", &error);
                 match error.hint() {
                     Some(hint) => failure.hint(hint),
                     None => failure,
                 }
-            })?)
+            })?;
+            renew_with(&node, cluster.credentials);
+            Some(cluster.fleet)
         }
         _ => None,
     };
     make_first_token(&node, &*store)?;
-    let process = Arc::new(NodeProcess::new(node.logging.clone(), node.identity.clone()));
+    let process = Arc::new(NodeProcess::new(node.logging.clone(), node.identity.clone(), node.expiries.clone()));
     let backend: Arc<dyn Backend> =
         Arc::new(StoreBackend::new(store.clone(), facts(&node), process.clone(), fleet, declarative));
-    load_file(&node, &*backend)?;
+    load_file(&node.conf, &*backend)?;
+    let loading = backend.clone();
+    node.parts.add(move |conf, _| {
+        // The file is checked and loaded in one go; a bad one changes nothing.
+        load_file(conf, &*loading)?;
+        Ok(Box::new(|| {}))
+    });
     let proxy = match node.conf.runs_proxy() {
         true => Some(serve(&node, &store, &process, tasks)?),
         false => None,
@@ -74,12 +86,41 @@ fn make_first_token(node: &Node, store: &dyn Store) -> Result<(), Failure> {
     Ok(())
 }
 
-fn open_store(node: &Node) -> Result<Arc<dyn Store>, Failure> {
+/// Lets a reload replace the certificates of the cluster listener.
+fn renew_with(node: &Node, credentials: ClusterCredentials) {
+    let mtls = node.conf.cluster.mtls;
+    node.parts.add(move |conf, materials| {
+        // Another mode needs a restart.
+        if conf.cluster.mtls != mtls {
+            return Ok(Box::new(|| {}));
+        }
+        let renewal = credentials.renewal(conf, materials);
+        let failed = |error| Failure::because("the cluster listener keeps its certificates", &error);
+        Ok(Box::new(renewal.map_err(failed)?))
+    });
+}
+
+/// Takes over what the process before has written between the start of this one and its own end.
+fn follow_predecessor(node: &Node, store: Arc<LmdbStore>) -> Task {
+    let (turn, shutdown) = (node.holdings.turn(), node.shutdown.clone());
+    spawn("hand-over of the store", Phase::Stop, async move {
+        if shutdown.until(Phase::Stop, turn).await.is_none() {
+            return;
+        }
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || store.refresh()).await {
+            tracing::error!(%error, "cannot read the store again");
+        }
+    })
+}
+
+fn open_store(node: &Node) -> Result<Arc<LmdbStore>, Failure> {
     let folder = match node.conf.database {
         Database::Off => node.conf.prefix.join(DECLARATIVE_FOLDER),
         _ => node.conf.store_path.clone(),
     };
-    let store = LmdbStore::open(&folder, registry(node), LmdbOptions::default()).map_err(|error| {
+    let opened = node.holdings.claim(&folder);
+    let opened = opened.and_then(|lock| LmdbStore::open_locked(&folder, registry(node), LmdbOptions::default(), lock));
+    let store = opened.map_err(|error| {
         let failure = Failure::because(format!("cannot open the store {}", folder.display()), &error);
         match error.hint() {
             Some(hint) => failure.hint(hint),
@@ -90,9 +131,9 @@ fn open_store(node: &Node) -> Result<Arc<dyn Store>, Failure> {
 }
 
 /// Loads `declarative_config` or `declarative_config_string` of a node without a store.
-fn load_file(node: &Node, backend: &dyn Backend) -> Result<(), Failure> {
-    let (text, name) = match (&node.conf.declarative_config, &node.conf.declarative_config_string) {
-        _ if node.conf.database != Database::Off => return Ok(()),
+fn load_file(conf: &NodeConf, backend: &dyn Backend) -> Result<(), Failure> {
+    let (text, name) = match (&conf.declarative_config, &conf.declarative_config_string) {
+        _ if conf.database != Database::Off => return Ok(()),
         (Some(path), _) => {
             let text = std::fs::read_to_string(path).map_err(|error| {
                 Failure::because(format!("cannot read declarative_config {}", path.display()), &error)
@@ -129,7 +170,7 @@ fn serve(
     let follower = Follower { store: store.clone(), gateway: gateway.clone() };
     let version = follower.catch_up(None);
     tasks.add(follow(Arc::new(follower), version, node.shutdown.clone()));
-    let proxy = start_proxy(node, gateway.handle().clone())?;
+    let proxy = start_proxy(node, gateway.handle().clone(), tasks)?;
     // Both are set once, here.
     let _ = process.stats.set(proxy.stats().clone());
     let _ = process.snapshots.set(gateway.handle().clone());

@@ -11,6 +11,7 @@ use hyper_util::server::conn::auto;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -94,6 +95,23 @@ impl Listener {
         socket.listen(1024).map_err(failed)?;
         let socket = tokio::net::TcpListener::from_std(socket.into()).map_err(failed)?;
         Ok(Self { socket, tls: options.tls.clone() })
+    }
+
+    /// A socket that listens already; needs a tokio runtime.
+    ///
+    /// # Errors
+    /// The runtime cannot take it.
+    pub fn of(socket: std::net::TcpListener, tls: Option<Arc<ServerConfig>>) -> std::io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket: tokio::net::TcpListener::from_std(socket)?, tls })
+    }
+
+    /// The same socket once more.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn share(&self) -> std::io::Result<std::net::TcpListener> {
+        Ok(self.socket.as_fd().try_clone_to_owned()?.into())
     }
 
     /// The address bound, with the port chosen.

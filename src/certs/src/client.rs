@@ -35,6 +35,15 @@ pub fn cluster_client_config(
     with_versions(identity, trust, roots, name, &[&rustls::version::TLS13, &rustls::version::TLS12])
 }
 
+/// The name to connect to a control plane by: [`SHARED_NAME`] when all carry one certificate, else the name given.
+///
+/// # Errors
+/// [`CertError::InputName`] when the name is neither a host name nor an address.
+pub fn cluster_server_name(shared: bool, name: &str) -> Result<ServerName<'static>, CertError> {
+    let name = if shared { SHARED_NAME } else { name.trim_matches(['[', ']']) };
+    ServerName::try_from(name.to_owned()).map_err(|_| CertError::InputName { name: name.into() })
+}
+
 pub(crate) fn with_versions(
     identity: &Identity,
     trust: &Trust,
@@ -42,8 +51,7 @@ pub(crate) fn with_versions(
     name: &str,
     versions: &[&'static rustls::SupportedProtocolVersion],
 ) -> Result<(Arc<ClientConfig>, ServerName<'static>), CertError> {
-    let name = if matches!(trust, Trust::Shared) { SHARED_NAME } else { name.trim_matches(['[', ']']) };
-    let server_name = ServerName::try_from(name.to_owned()).map_err(|_| CertError::InputName { name: name.into() })?;
+    let server_name = cluster_server_name(matches!(trust, Trust::Shared), name)?;
     let provider = Arc::new(aws_lc_rs::default_provider());
     let possession = Possession::new(&provider);
     let (pinned, authorities) = match trust {

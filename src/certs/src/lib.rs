@@ -20,10 +20,10 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use client::{SHARED_NAME, cluster_client_config};
+pub use client::{SHARED_NAME, cluster_client_config, cluster_server_name};
 pub use error::CertError;
 pub use facts::Facts;
 pub use identity::{Identity, Source, read_certificates, read_roots};
 pub use issue::{Authority, CLUSTER_DAYS, PemPair, cluster_pair, self_signed};
 pub use ocsp::{OcspFault, OcspQuestion};
-pub use server::{Answer, Peers, Refusal, Trust, listener_config};
+pub use server::{Answer, ListenerPairs, Peers, Refusal, Trust, listener_config, listener_config_of};

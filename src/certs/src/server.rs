@@ -1,6 +1,6 @@
 //! The cluster listener: its TLS and its judgement of data planes.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::aws_lc_rs;
@@ -117,7 +117,7 @@ impl Peers {
         let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
         let builder = builder.with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12]);
         let builder = builder.map_err(|error| CertError::refused("set up TLS")(&error))?;
-        let resolver = Arc::new(ByScheme(vec![self.identity.certified_key()]));
+        let resolver = Arc::new(ListenerPairs::new(std::slice::from_ref(&self.identity)));
         Ok(Arc::new(builder.with_client_cert_verifier(verifier).with_cert_resolver(resolver)))
     }
 
@@ -168,25 +168,48 @@ impl Peers {
 /// # Errors
 /// [`CertError::BugRefused`] only.
 pub fn listener_config(identities: &[Identity], http2: bool) -> Result<Arc<ServerConfig>, CertError> {
+    listener_config_of(&ListenerPairs::new(identities), http2)
+}
+
+/// As [`listener_config`], with certificates that may be replaced while it listens.
+///
+/// # Errors
+/// [`CertError::BugRefused`] only.
+pub fn listener_config_of(pairs: &ListenerPairs, http2: bool) -> Result<Arc<ServerConfig>, CertError> {
     let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
     let builder = builder.with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12]);
     let builder = builder.map_err(|error| CertError::refused("set up TLS")(&error))?;
-    let keys = identities.iter().map(Identity::certified_key).collect();
-    let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(ByScheme(keys)));
+    let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(pairs.clone()));
     config.alpn_protocols = if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![b"http/1.1".to_vec()] };
     Ok(Arc::new(config))
 }
 
-/// The first certificate whose key can sign what the client verifies.
+/// The certificates of a listener, which may be replaced while it listens. Clones share them. A handshake gets the first
+/// one whose key can sign what the client verifies.
 ///
 /// rustls' own way of setting one certificate parses it for the web PKI, which X.509 v1 certificates do not survive.
-#[derive(Debug)]
-struct ByScheme(Vec<Arc<CertifiedKey>>);
+#[derive(Debug, Clone)]
+pub struct ListenerPairs(Arc<RwLock<Vec<Arc<CertifiedKey>>>>);
 
-impl ResolvesServerCert for ByScheme {
+impl ListenerPairs {
+    /// The pairs of these identities, the preferred one first.
+    pub fn new(identities: &[Identity]) -> Self {
+        Self(Arc::new(RwLock::new(identities.iter().map(Identity::certified_key).collect())))
+    }
+
+    /// Handshakes to come get these; connections that are up stay.
+    pub fn renew(&self, identities: &[Identity]) {
+        let pairs = identities.iter().map(Identity::certified_key).collect();
+        // Whoever panicked while holding it held whole values.
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = pairs;
+    }
+}
+
+impl ResolvesServerCert for ListenerPairs {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let fitting = self.0.iter().find(|key| key.key.choose_scheme(hello.signature_schemes()).is_some());
-        fitting.or(self.0.first()).cloned()
+        let pairs = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let fitting = pairs.iter().find(|key| key.key.choose_scheme(hello.signature_schemes()).is_some());
+        fitting.or(pairs.first()).cloned()
     }
 }
 

@@ -18,6 +18,7 @@ mod near;
 mod node;
 mod parts;
 mod problem;
+mod reload;
 mod settings;
 mod show;
 #[cfg(test)]
@@ -31,9 +32,10 @@ pub use material::{Material, Materials};
 pub use names::{BUNDLED_PLUGINS, BUNDLED_VAULTS};
 pub use near::nearest_key;
 pub use node::{
-    AccessLog, AdminAuth, Cluster, Database, Dns, Flavor, Limits, LogLevel, Logs, Lua, Mtls, NodeConf, Ocsp, RealIp,
-    Role, Tls, TlsPair, Tracing, UpstreamKeepalive, Workers,
+    AccessLog, AdminAuth, Cluster, Database, Dns, Flavor, Limits, LogLevel, Logs, Lua, MaxMemory, Mtls, NodeConf, Ocsp,
+    RealIp, Role, Tls, TlsPair, Tracing, UpstreamKeepalive, Workers,
 };
 pub use problem::{ConfigError, Origin, Problem};
+pub use reload::is_reloadable;
 pub use settings::{Flag, Loaded, Sources, load};
 pub use show::Shown;

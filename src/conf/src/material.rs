@@ -83,6 +83,12 @@ impl Materials {
         self.all(key).first().map(|(_, text)| text.as_str())
     }
 
+    /// The settings whose texts differ from those in `other`.
+    pub fn changed(&self, other: &Self) -> Vec<&'static str> {
+        let differs = |key: &&'static str| self.all(key) != other.all(key);
+        self.texts.keys().copied().filter(|key| differs(key)).collect()
+    }
+
     /// Place of a setting with one value, for messages.
     pub fn place(&self, key: &str) -> &str {
         self.all(key).first().map_or("unset", |(place, _)| place)

@@ -130,6 +130,17 @@ pub enum Workers {
     Count(usize),
 }
 
+/// Memory above which new requests are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxMemory {
+    /// Nine tenths of what the cgroup allows; none where it allows anything.
+    Auto,
+    /// None.
+    Off,
+    /// So many bytes.
+    Bytes(u64),
+}
+
 /// Settings of the cluster link.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "each field is the key `cluster_<name>`, described in the table of keys")]
@@ -291,6 +302,12 @@ pub struct NodeConf {
     /// Resolved against the prefix.
     pub store_path: PathBuf,
     pub shutdown_grace: Duration,
+    pub shutdown_fast_grace: Duration,
+    pub max_memory: MaxMemory,
+    /// 0: any number.
+    pub proxy_max_connections: u64,
+    pub client_header_timeout: Duration,
+    pub client_body_timeout: Duration,
     pub workers: Workers,
     pub proxy_listen: Vec<Listener>,
     pub admin_listen: Vec<Listener>,
@@ -378,6 +395,23 @@ impl NodeConf {
         if problems.is_empty() { Ok(materials) } else { Err(ConfigError { problems }) }
     }
 
+    /// The files that [`NodeConf::read_materials`] reads.
+    pub fn material_files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for key in KEYS.iter().filter(|key| key.roles.used) {
+            let elements = match key.kind {
+                Kind::Material | Kind::PrivateKey => self.settings.material(key.name).into_iter().collect(),
+                Kind::Materials | Kind::PrivateKeys => self.settings.materials(key.name),
+                _ => continue,
+            };
+            files.extend(elements.into_iter().filter_map(|element| match element {
+                Material::Path(path) => Some(path),
+                Material::Pem(_) => None,
+            }));
+        }
+        files
+    }
+
     fn unreadable(&self, key: &str, element: &Material, why: &str) -> Problem {
         let fault = format!("cannot load {}: {why}", element.place());
         Problem::new(key, None, self.settings.origin(key), fault)
@@ -399,6 +433,11 @@ impl NodeConf {
             database: Database::of(s.text("database"), embedded),
             store_path: prefix.join(s.string("store_path")),
             shutdown_grace: s.seconds("shutdown_grace"),
+            shutdown_fast_grace: s.seconds("shutdown_fast_grace"),
+            max_memory: s.max_memory(problems),
+            proxy_max_connections: s.count("proxy_max_connections") as u64,
+            client_header_timeout: s.time("nginx_http_client_header_timeout", problems),
+            client_body_timeout: s.time("nginx_http_client_body_timeout", problems),
             workers: s.workers(problems),
             proxy_listen: listen("proxy_listen", proxy),
             admin_listen: listen("admin_listen", admin),

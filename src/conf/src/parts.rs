@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::listener::{self, Listener};
 use crate::material::Material;
 use crate::node::{
-    AccessLog, Cluster, Dns, Limits, Logs, Lua, Mtls, Ocsp, RealIp, Tls, TlsPair, Tracing, UpstreamKeepalive, Workers,
+    AccessLog, Cluster, Dns, Limits, Logs, Lua, MaxMemory, Mtls, Ocsp, RealIp, Tls, TlsPair, Tracing,
+    UpstreamKeepalive, Workers,
 };
 use crate::problem::{Origin, Problem};
 use crate::settings::Settings;
@@ -61,6 +62,41 @@ impl Settings {
                 }
             },
         }
+    }
+
+    pub(crate) fn max_memory(&self, problems: &mut Vec<Problem>) -> MaxMemory {
+        match self.text("max_memory") {
+            None | Some("auto") => MaxMemory::Auto,
+            Some("off") => MaxMemory::Off,
+            Some(text) => match size(text) {
+                Ok(bytes) if bytes > 0 => MaxMemory::Bytes(bytes),
+                _ => {
+                    problems.push(self.problem("max_memory", "expected `auto`, `off` or a size, such as 512m"));
+                    MaxMemory::Auto
+                }
+            },
+        }
+    }
+
+    /// A time in the form of nginx: seconds, or a number with `ms`, `s`, `m` or `h`.
+    pub(crate) fn time(&self, key: &str, problems: &mut Vec<Problem>) -> Duration {
+        let text = self.text(key).unwrap_or_default();
+        let (digits, unit) = text.split_at(text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len()));
+        let factor = match unit {
+            "ms" => Some(1),
+            "" | "s" => Some(1000),
+            "m" => Some(60_000),
+            "h" => Some(3_600_000),
+            _ => None,
+        };
+        let number = digits.parse::<u64>().ok().filter(|number| (1..=1_000_000_000).contains(number));
+        number.zip(factor).map_or_else(
+            || {
+                problems.push(self.problem(key, "expected a time, such as 60s, 500ms or 2m"));
+                Duration::from_secs(60)
+            },
+            |(number, factor)| Duration::from_millis(number * factor),
+        )
     }
 
     pub(crate) fn port_maps(&self, problems: &mut Vec<Problem>) -> BTreeMap<u16, u16> {

@@ -8,6 +8,7 @@ mod answers;
 pub mod backend;
 mod calls;
 mod connection;
+mod credentials;
 pub mod declarative;
 mod first_token;
 pub mod fleet;
@@ -22,6 +23,7 @@ mod stream_session;
 mod sync_session;
 
 pub use backend::{Process, StoreBackend};
+pub use credentials::ClusterCredentials;
 pub use first_token::{FirstTokenError, first_token};
 pub use fleet::FleetTable;
-pub use start::{StartError, bootstrap, purge_expired, start_cluster};
+pub use start::{Cluster, ClusterSockets, StartError, bootstrap, purge_expired, start_cluster};

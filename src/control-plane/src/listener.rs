@@ -4,6 +4,7 @@
 //! layer would have refused it), path, arguments (400) or subprotocol, WebSocket headers (else dropped).
 
 use crate::answers::Answers;
+use crate::credentials::ClusterCredentials;
 use crate::fleet::{Identity, Protocol, Seat};
 use crate::publisher::Publisher;
 use crate::revocation::Revocation;
@@ -21,7 +22,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio_rustls::TlsAcceptor;
 
 /// Connections served at once; further ones wait in the listener's backlog.
 const CONNECTION_LIMIT: usize = 20_000;
@@ -31,8 +31,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) struct ClusterListener {
     pub(crate) socket: TcpListener,
-    pub(crate) acceptor: TlsAcceptor,
-    pub(crate) peers: Peers,
+    pub(crate) credentials: ClusterCredentials,
     /// Whether authorities are asked for revoked certificates; None: not.
     pub(crate) revocation: Option<Revocation>,
     pub(crate) shared: Arc<Shared>,
@@ -69,16 +68,22 @@ pub(crate) async fn run(listener: ClusterListener, shutdown: Shutdown) {
 }
 
 /// Whether nothing is known against the certificate; what is, or that nothing could be learnt, goes to the log.
-async fn not_revoked(listener: &ClusterListener, chain: &[CertificateDer<'_>], address: SocketAddr) -> bool {
+async fn not_revoked(
+    listener: &ClusterListener,
+    peers: &Peers,
+    chain: &[CertificateDer<'_>],
+    address: SocketAddr,
+) -> bool {
     match &listener.revocation {
-        Some(revocation) => revocation.stands(&listener.peers, chain, address).await,
+        Some(revocation) => revocation.stands(peers, chain, address).await,
         None => true,
     }
 }
 
 /// A connection that is still being opened is dropped when the node stops; one that is open is closed by its session.
 async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr, stop: &Shutdown) {
-    let accepted = match stop.until(Phase::Stop, accept(tcp, &listener.acceptor)).await {
+    let credentials = listener.credentials.now();
+    let accepted = match stop.until(Phase::Stop, accept(tcp, &credentials.acceptor)).await {
         None => return,
         Some(Ok(accepted)) => accepted,
         Some(Err(error)) => {
@@ -96,8 +101,8 @@ async fn serve(listener: &ClusterListener, tcp: TcpStream, address: SocketAddr, 
     };
     let chain = accepted.peer_certificates();
     let presented = (!chain.is_empty()).then_some(chain.as_slice());
-    match listener.peers.peer_allowed(presented, unix_millis() / 1000) {
-        Ok(_) if !not_revoked(listener, &chain, address).await => accepted.drop_silently().await,
+    match credentials.peers.peer_allowed(presented, unix_millis() / 1000) {
+        Ok(_) if !not_revoked(listener, &credentials.peers, &chain, address).await => accepted.drop_silently().await,
         Ok(facts) => admit(listener, accepted, address, u64::try_from(facts.not_after).ok(), stop).await,
         Err(refusal) => {
             tracing::warn!(%address, error = %refusal, "data plane refused");
@@ -255,7 +260,15 @@ fn is_hostname(text: &str) -> bool {
 }
 
 /// Starts the listener's task.
-pub(crate) fn start(listener: ClusterListener, shutdown: &Shutdown) -> Task {
+pub(crate) fn start(
+    listener: ClusterListener,
+    turn: impl Future<Output = ()> + Send + 'static,
+    shutdown: &Shutdown,
+) -> Task {
     let shutdown = shutdown.clone();
-    spawn("cluster listener", Phase::Stop, run(listener, shutdown))
+    spawn("cluster listener", Phase::Stop, async move {
+        if shutdown.until(Phase::StopAccepting, turn).await.is_some() {
+            run(listener, shutdown).await;
+        }
+    })
 }

@@ -1,24 +1,26 @@
 //! Starting the role.
 
 use crate::answers::Answers;
+use crate::credentials::ClusterCredentials;
 use crate::fleet::FleetTable;
 use crate::listener::{self, ClusterListener};
 use crate::payload::{self, Payloads};
 use crate::publisher::Publisher;
 use crate::revocation::Revocation;
 use crate::session::Shared;
-use gwctl_certs::{CertError, Identity, Peers, Source, Trust, read_certificates};
-use gwctl_conf::{Materials, Mtls, NodeConf};
+use gwctl_certs::CertError;
+use gwctl_conf::{Materials, NodeConf};
 use gwctl_entities::{DEFAULT_WORKSPACE, EntityError, Map, Value};
 use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
 use gwctl_store::{Origin, Store, unix_millis};
 use gwctl_wire::compat::Version;
 use serde_json::json;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 /// Version of Kong this control plane stands for.
 const OWN_VERSION: &str = "3.9.1";
@@ -60,6 +62,18 @@ impl StartError {
     }
 }
 
+/// Where the sockets of the cluster listener come from and go to when one process takes the place of another.
+pub trait ClusterSockets: Send + Sync {
+    /// The socket of this address that the process before has handed over.
+    fn handed(&self, address: SocketAddr) -> Option<std::net::TcpListener>;
+
+    /// A socket that listens, once more: to be handed over.
+    fn opened(&self, socket: std::net::TcpListener);
+
+    /// Ends when the process before writes no more: until then nobody is accepted.
+    fn turn(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
 /// Makes sure that the store holds what every configuration holds: the default workspace and the cluster's id.
 pub fn bootstrap(store: &dyn Store) -> Result<(), EntityError> {
     let workspace = store.setting_or_set("default_workspace", DEFAULT_WORKSPACE)?;
@@ -89,8 +103,16 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 /// Keeps a store tidy: rows whose time to live has passed are deleted, so that data planes hear of it.
-pub fn purge_expired(store: Arc<dyn Store>, shutdown: Shutdown) -> Task {
+/// It begins when this process may write (`turn`).
+pub fn purge_expired(
+    store: Arc<dyn Store>,
+    turn: impl Future<Output = ()> + Send + 'static,
+    shutdown: Shutdown,
+) -> Task {
     spawn("purge expired rows", Phase::Drain, async move {
+        if shutdown.until(Phase::StopAccepting, turn).await.is_none() {
+            return;
+        }
         while shutdown.until(Phase::StopAccepting, tokio::time::sleep(PURGE_INTERVAL)).await.is_some() {
             let store = store.clone();
             let purged = tokio::task::spawn_blocking(move || store.purge_expired(PURGE_BATCH)).await;
@@ -106,10 +128,11 @@ pub async fn start_cluster(
     conf: &NodeConf,
     materials: &Materials,
     store: Arc<dyn Store>,
+    sockets: &dyn ClusterSockets,
     shutdown: &Shutdown,
     tasks: &mut TaskSet,
-) -> Result<Arc<FleetTable>, StartError> {
-    let peers = peers(conf, materials)?;
+) -> Result<Cluster, StartError> {
+    let credentials = ClusterCredentials::read(conf, materials)?;
     let fleet = Arc::new(FleetTable::load(&*store, conf.cluster.data_plane_purge_delay)?);
     let limit = conf.cluster.max_payload;
     let payloads = Payloads::new();
@@ -145,19 +168,23 @@ pub async fn start_cluster(
         answers,
         publisher,
     });
-    let acceptor = TlsAcceptor::from(peers.server_config()?);
     for listen in &conf.cluster_listen {
         let address = listen.address;
-        let socket = TcpListener::bind(address).await.map_err(|source| StartError::Bind { address, source })?;
+        let failed = |source| StartError::Bind { address, source };
+        let socket = match sockets.handed(address) {
+            Some(socket) => TcpListener::from_std(socket),
+            None => TcpListener::bind(address).await,
+        };
+        let socket = socket.map_err(failed)?;
+        sockets.opened(socket.as_fd().try_clone_to_owned().map_err(failed)?.into());
         tracing::info!(%address, "cluster listener");
         let listener = ClusterListener {
             socket,
-            acceptor: acceptor.clone(),
-            peers: peers.clone(),
+            credentials: credentials.clone(),
             revocation: Revocation::of(conf.cluster.ocsp),
             shared: shared.clone(),
         };
-        tasks.add(listener::start(listener, shutdown));
+        tasks.add(listener::start(listener, sockets.turn(), shutdown));
     }
     let maker = payload::Maker {
         store: store.clone(),
@@ -169,7 +196,15 @@ pub async fn start_cluster(
     };
     tasks.add(spawn("payload maker", Phase::Stop, maker.run(shutdown.clone())));
     tasks.add(keep_fleet(fleet.clone(), store, shutdown.clone()));
-    Ok(fleet)
+    Ok(Cluster { fleet, credentials })
+}
+
+/// A cluster listener that runs.
+pub struct Cluster {
+    /// What is known of the data planes.
+    pub fleet: Arc<FleetTable>,
+    /// The certificates of the listener.
+    pub credentials: ClusterCredentials,
 }
 
 fn keep_fleet(fleet: Arc<FleetTable>, store: Arc<dyn Store>, shutdown: Shutdown) -> Task {
@@ -184,18 +219,4 @@ fn keep_fleet(fleet: Arc<FleetTable>, store: Arc<dyn Store>, shutdown: Shutdown)
             }
         }
     })
-}
-
-fn peers(conf: &NodeConf, materials: &Materials) -> Result<Peers, StartError> {
-    let identity = Identity::read(source(materials, "cluster_cert")?, source(materials, "cluster_cert_key")?)?;
-    let trust = match conf.cluster.mtls {
-        Mtls::Shared => Trust::Shared,
-        Mtls::Pki => Trust::Pki(read_certificates(source(materials, "cluster_ca_cert")?)?),
-    };
-    Ok(Peers::new(identity, &trust))
-}
-
-fn source<'a>(materials: &'a Materials, setting: &'static str) -> Result<Source<'a>, StartError> {
-    let pem = materials.text(setting).ok_or(StartError::ConfigMissing { setting })?;
-    Ok(Source { setting, place: materials.place(setting), pem })
 }

@@ -64,6 +64,15 @@ impl Configured {
     }
 
     /// Puts what the cache holds in force, so that the node serves before any control plane answers.
+    /// Serves what the cache holds, if that is another configuration than the one in force: the process before this one
+    /// may have written it.
+    pub(crate) fn follow_cache(&self) {
+        let cached = self.cache.hash().ok().flatten();
+        if cached.is_some() && cached != self.hash().map(|hash| hash.to_string()) {
+            self.start_from_cache();
+        }
+    }
+
     pub(crate) fn start_from_cache(&self) {
         let began = Instant::now();
         let scanned = self.gateway.prepare_stored(|visit| self.cache.scan(&Tables::ENTITIES, visit));

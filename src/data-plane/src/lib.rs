@@ -22,5 +22,5 @@ pub use apply::Configured;
 pub use directory::{RecordDirectory, RecordSource};
 pub use gateway::Gateway;
 pub use gwctl_wire::v2::log_level::Levels;
-pub use start::{DataPlane, DataPlaneOptions, StartError};
+pub use start::{DataPlane, DataPlaneOptions, Joined, LinkTls, StartError};
 pub use sync::LogLevels;

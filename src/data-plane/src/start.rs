@@ -9,22 +9,27 @@ use crate::stream::StreamOptions;
 use crate::sync::{self, LogLevels, SyncOptions};
 use bytes::Bytes;
 use gwctl_admin_api::{Backend, NodeFacts, StatusFacts};
-use gwctl_certs::{CertError, Identity, Source, Trust, cluster_client_config, read_certificates, read_roots};
+use gwctl_certs::{
+    CertError, Identity, SHARED_NAME, Source, Trust, cluster_client_config, cluster_server_name, read_certificates,
+    read_roots,
+};
 use gwctl_conf::{Materials, Mtls, NodeConf};
 use gwctl_entities::Registry;
-use gwctl_lifecycle::{Phase, Shutdown, Task, spawn};
-use gwctl_link::{DialOptions, ForwardProxy};
+use gwctl_lifecycle::{Phase, Shutdown, SystemClock, Task, spawn};
+use gwctl_link::{ClientTls, DialOptions, ForwardProxy};
 use gwctl_plugins::Node;
 use gwctl_proxy::SnapshotOptions;
-use gwctl_store::{DataPlaneCache, Opening, StoreError};
+use gwctl_store::{DataPlaneCache, FolderLock, MapSize, Opening, StoreError};
 use gwctl_wire::v1::dp_link::Settings;
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v1::{BasicInfo, PluginVersion};
 use gwctl_wire::v2::sync::CAPABILITY;
 use gwctl_wire::v2::{Hello, SUBPROTOCOL, log_level, report};
 use gwctl_wire::{ConfigHash, stream};
+use rustls::ClientConfig;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::watch;
@@ -54,6 +59,8 @@ pub struct DataPlaneOptions<'a> {
     pub registry: Arc<Registry>,
     /// Whether it can run the plugin; the control plane learns what it lacks.
     pub can_run: fn(&str) -> bool,
+    /// The lock of the cache's folder, `lmdb_environment_path`; None: it is taken.
+    pub lock: Option<FolderLock>,
     /// The levels of its log, which a control plane may set (`cluster_rpc`).
     pub log_levels: Arc<dyn LogLevels>,
 }
@@ -67,11 +74,11 @@ pub struct DataPlane {
 impl DataPlane {
     /// Opens the cache and serves what it holds. `snapshot` makes the settings of snapshots for a node.
     pub fn open(
-        options: &DataPlaneOptions<'_>,
+        options: &mut DataPlaneOptions<'_>,
         snapshot: impl FnOnce(Arc<Node>) -> SnapshotOptions,
     ) -> Result<Self, StartError> {
         let folder = &options.conf.lmdb_environment_path;
-        let cache = Arc::new(DataPlaneCache::open(folder, options.registry.clone(), DataPlaneCache::FORMAT)?);
+        let cache = Arc::new(open_cache(folder, options.registry.clone(), options.lock.take())?);
         if let Opening::Discarded(why) = cache.opening() {
             tracing::warn!(error = why, "the cache of the data plane was thrown away");
         }
@@ -106,15 +113,28 @@ impl DataPlane {
         })
     }
 
-    /// Joins the control plane and stays with it.
-    pub fn join(&self, options: &DataPlaneOptions<'_>, shutdown: &Shutdown) -> Result<Task, StartError> {
+    /// Joins the control plane once its `turn` has come, and stays with it.
+    pub fn join(
+        &self,
+        options: &DataPlaneOptions<'_>,
+        turn: impl Future<Output = ()> + Send + 'static,
+        shutdown: &Shutdown,
+    ) -> Result<Joined, StartError> {
+        let (configured, stop) = (self.configured.clone(), shutdown.clone());
+        let turn = async move {
+            let came = stop.until(Phase::Stop, turn).await.is_some();
+            // Until now another process may have written into the cache.
+            let read = tokio::task::spawn_blocking(move || configured.follow_cache());
+            came && read.await.is_ok()
+        };
+        let tls = LinkTls(ClientTls::from(link_tls(options.conf, options.materials)?));
         let target = format!(
             "/v1/outlet?node_id={}&node_hostname={}&node_version={OWN_VERSION}",
             options.node_id, options.hostname
         );
         let seed = seed();
         let offer = options.conf.cluster.gwctl_sync;
-        let control_planes = dials(options, &target, None, seed, offer)?;
+        let control_planes = dials(options, &tls, &target, None, seed, offer)?;
         let hash = self.configured.hash().unwrap_or_else(ConfigHash::zero);
         let settings = Settings { control_planes: control_planes.len(), basic_info: basic_info(options), hash, seed };
         let (apply, connected) = (self.configured.clone(), self.connected.clone());
@@ -129,11 +149,17 @@ impl DataPlane {
         let link = LinkOptions { control_planes, settings, apply, connected, stream };
 
         if !options.conf.cluster.rpc {
-            return Ok(spawn("link to the control plane", Phase::Stop, link::run(link, shutdown.clone())));
+            let shutdown = shutdown.clone();
+            let task = spawn("link to the control plane", Phase::Stop, async move {
+                if turn.await {
+                    link::run(link, shutdown).await;
+                }
+            });
+            return Ok(Joined { task, tls });
         }
         // A node that wants calls only of v2 is offered everything else on its v1 link.
         let sync = options.conf.cluster.incremental_sync;
-        let control_planes = dials(options, "/v2/outlet", Some(SUBPROTOCOL), seed, offer && sync)?;
+        let control_planes = dials(options, &tls, "/v2/outlet", Some(SUBPROTOCOL), seed, offer && sync)?;
         let limit = Limits::new(options.conf.cluster.max_payload, DEFAULT_EXPANSION).max_inflated;
         let settings = gwctl_wire::v2::dp_link::Settings {
             control_planes: control_planes.len(),
@@ -146,7 +172,37 @@ impl DataPlane {
         let (configured, log_levels) = (self.configured.clone(), options.log_levels.clone());
         let fallback = Some(link.clone());
         let sync = SyncOptions { control_planes, settings, configured, link, fallback, log_levels };
-        Ok(spawn("link to the control plane", Phase::Stop, sync::run(sync, shutdown.clone())))
+        let shutdown = shutdown.clone();
+        let task = spawn("link to the control plane", Phase::Stop, async move {
+            if turn.await {
+                sync::run(sync, shutdown).await;
+            }
+        });
+        Ok(Joined { task, tls })
+    }
+}
+
+/// A data plane that keeps to its control planes.
+pub struct Joined {
+    /// The link.
+    pub task: Task,
+    /// Its certificates.
+    pub tls: LinkTls,
+}
+
+/// Certificates of the link to the control planes. Clones share them.
+#[derive(Debug, Clone)]
+pub struct LinkTls(ClientTls);
+
+impl LinkTls {
+    /// Reads the certificates and checks them; what is given back puts them in force: connections to come use them, the
+    /// one that is up stays.
+    ///
+    /// # Errors
+    /// Whatever is wrong with them, by setting and place.
+    pub fn renewal(&self, conf: &NodeConf, materials: &Materials) -> Result<impl FnOnce() + use<>, StartError> {
+        let (tls, config) = (self.0.clone(), link_tls(conf, materials)?);
+        Ok(move || tls.renew(config))
     }
 }
 
@@ -154,12 +210,38 @@ impl DataPlane {
 /// it, so that a fleet spreads over its control planes. `offer`: that sync is offered.
 fn dials(
     options: &DataPlaneOptions<'_>,
+    tls: &LinkTls,
     target: &str,
     subprotocol: Option<&'static str>,
     seed: u64,
     offer: bool,
 ) -> Result<Vec<DialOptions>, StartError> {
-    let (conf, materials) = (options.conf, options.materials);
+    let conf = options.conf;
+    let proxy = match &conf.proxy_server {
+        Some(url) if conf.cluster.use_proxy => Some(ForwardProxy::parse(url).ok_or(StartError::ConfigProxy)?),
+        _ => None,
+    };
+    let addresses = conf.cluster.control_plane.split(',').map(str::trim);
+    let mut addresses: Vec<&str> = addresses.filter(|address| !address.is_empty()).collect();
+    if conf.cluster.gwctl_sync && !addresses.is_empty() {
+        let first = seed % u64::try_from(addresses.len()).unwrap_or(1);
+        addresses.rotate_left(usize::try_from(first).unwrap_or(0));
+    }
+    addresses
+        .into_iter()
+        .map(|address| {
+            let server_name = cluster_server_name(conf.cluster.mtls == Mtls::Shared, name_of(conf, address))?;
+            let tls = tls.0.clone();
+            let (address, limit) = (address.to_owned(), conf.cluster.max_payload);
+            let (target, proxy) = (target.to_owned(), proxy.clone());
+            let extra = offer.then_some((stream::HEADER, stream::GENERATION));
+            Ok(DialOptions { address, tls, server_name, target, limit, proxy, subprotocol, extra })
+        })
+        .collect()
+}
+
+/// TLS of the link: own certificate, and what is believed of the control planes.
+fn link_tls(conf: &NodeConf, materials: &Materials) -> Result<Arc<ClientConfig>, StartError> {
     let identity = Identity::read(source(materials, "cluster_cert")?, source(materials, "cluster_cert_key")?)?;
     let trust = match conf.cluster.mtls {
         Mtls::Shared => Trust::Shared,
@@ -174,33 +256,25 @@ fn dials(
         .map(|(place, pem)| Source { setting: "lua_ssl_trusted_certificate", place, pem })
         .collect();
     let roots = read_roots(&trusted)?;
-    let proxy = match &conf.proxy_server {
-        Some(url) if conf.cluster.use_proxy => Some(ForwardProxy::parse(url).ok_or(StartError::ConfigProxy)?),
-        _ => None,
-    };
-    let addresses = conf.cluster.control_plane.split(',').map(str::trim);
-    let mut addresses: Vec<&str> = addresses.filter(|address| !address.is_empty()).collect();
-    if conf.cluster.gwctl_sync && !addresses.is_empty() {
-        let first = seed % u64::try_from(addresses.len()).unwrap_or(1);
-        addresses.rotate_left(usize::try_from(first).unwrap_or(0));
-    }
-    addresses
-        .into_iter()
-        .map(|address| {
-            let name = conf.cluster.server_name.as_deref().unwrap_or_else(|| host_of(address));
-            let (tls, server_name) = cluster_client_config(&identity, &trust, roots.clone(), name)?;
-            let (address, limit) = (address.to_owned(), conf.cluster.max_payload);
-            let (target, proxy) = (target.to_owned(), proxy.clone());
-            let extra = offer.then_some((stream::HEADER, stream::GENERATION));
-            Ok(DialOptions { address, tls, server_name, target, limit, proxy, subprotocol, extra })
-        })
-        .collect()
+    // The name is asked for again with each dial: the configuration does not depend on it.
+    Ok(cluster_client_config(&identity, &trust, roots, SHARED_NAME)?.0)
+}
+
+/// The name the certificate of the control plane at this address must carry.
+fn name_of<'a>(conf: &'a NodeConf, address: &'a str) -> &'a str {
+    conf.cluster.server_name.as_deref().unwrap_or_else(|| host_of(address))
 }
 
 /// The host of an address; an IPv6 one without its brackets.
 fn host_of(address: &str) -> &str {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+fn open_cache(folder: &Path, registry: Arc<Registry>, lock: Option<FolderLock>) -> Result<DataPlaneCache, StoreError> {
+    let lock = lock.map_or_else(|| FolderLock::claim(folder), Ok)?;
+    let (size, clock) = (MapSize::default(), Arc::new(SystemClock));
+    DataPlaneCache::open_locked(folder, registry, DataPlaneCache::FORMAT, size, clock, lock)
 }
 
 /// Reads the whole cache beside everything else; tells when it holds something else than was written into it.

@@ -6,7 +6,7 @@ use base64::Engine;
 use gwctl_websocket::{Role, parse_response};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -17,7 +17,7 @@ pub struct DialOptions {
     /// `host:port` of the control plane's cluster listener.
     pub address: String,
     /// Trust, pin and client certificate.
-    pub tls: Arc<ClientConfig>,
+    pub tls: ClientTls,
     /// Name sent as SNI and verified.
     pub server_name: ServerName<'static>,
     /// Path and query of the upgrade request.
@@ -30,6 +30,29 @@ pub struct DialOptions {
     pub subprotocol: Option<&'static str>,
     /// Header by which another protocol is offered; the control plane may repeat it in its answer.
     pub extra: Option<Extra>,
+}
+
+/// TLS of the dials of a node, which may be replaced while connections are up: dials to come use the new one. Clones
+/// share it.
+#[derive(Debug, Clone)]
+pub struct ClientTls(Arc<RwLock<Arc<ClientConfig>>>);
+
+impl From<Arc<ClientConfig>> for ClientTls {
+    fn from(config: Arc<ClientConfig>) -> Self {
+        Self(Arc::new(RwLock::new(config)))
+    }
+}
+
+impl ClientTls {
+    /// Dials to come use this one.
+    pub fn renew(&self, config: Arc<ClientConfig>) {
+        // Whoever panicked while holding it held a whole value.
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = config;
+    }
+
+    fn now(&self) -> Arc<ClientConfig> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// An upgraded connection.
@@ -84,7 +107,7 @@ pub async fn dial(options: &DialOptions) -> Result<Dialed, LinkError> {
     if let Some(proxy) = &options.proxy {
         within("the tunnel through the proxy", tunnel(&mut tcp, address, proxy)).await?;
     }
-    let connector = TlsConnector::from(options.tls.clone());
+    let connector = TlsConnector::from(options.tls.now());
     let tls = connector.connect(options.server_name.clone(), tcp);
     let mut stream = within("the TLS handshake", async { tls.await.map_err(LinkError::Tls) }).await?;
     let (leftover, extra) = within("the upgrade", upgrade(&mut stream, options)).await?;

@@ -9,7 +9,7 @@ mod dial;
 mod frames;
 
 pub use accept::{Accepted, accept};
-pub use dial::{DialOptions, Dialed, ForwardProxy, dial};
+pub use dial::{ClientTls, DialOptions, Dialed, ForwardProxy, dial};
 pub use frames::{FrameReader, FrameWriter, split};
 
 use std::time::Duration;

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -61,10 +61,17 @@ pub struct AccessLogOptions {
 /// The writer's thread, and what workers make their collectors from.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
+    collectors: Collectors,
+    reopen: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+/// What workers make their collectors from.
+#[derive(Debug, Clone)]
+pub(crate) struct Collectors {
     options: AccessLogOptions,
     buffers: SyncSender<Vec<u8>>,
     dropped: Arc<AtomicU64>,
-    thread: JoinHandle<()>,
 }
 
 impl AccessLog {
@@ -76,11 +83,35 @@ impl AccessLog {
         let out = Out::open(&options.target)?;
         let (buffers, waiting) = sync_channel(WAITING);
         let dropped = Arc::<AtomicU64>::default();
-        let writer = Writer { out, target: options.target.clone(), dropped: dropped.clone(), told: None };
+        let reopen = Arc::<AtomicBool>::default();
+        let (target, asked) = (options.target.clone(), reopen.clone());
+        let writer = Writer { out, target, dropped: dropped.clone(), reopen: asked, told: None };
         let thread = std::thread::Builder::new().name("access-log".to_owned()).spawn(move || writer.run(&waiting))?;
-        Ok(Self { options, buffers, dropped, thread })
+        Ok(Self { collectors: Collectors { options, buffers, dropped }, reopen, thread })
     }
 
+    /// Makes collectors for workers.
+    pub(crate) fn collectors(&self) -> Collectors {
+        self.collectors.clone()
+    }
+
+    /// Opens its file anew before the next line, whether it was moved or not.
+    pub(crate) fn reopen(&self) {
+        self.reopen.store(true, Ordering::Relaxed);
+        // The writer may sleep; nothing to write wakes it.
+        let _ = self.collectors.buffers.try_send(Vec::new());
+    }
+
+    /// Waits until everything is written; all collectors must be gone.
+    pub(crate) fn finish(self) {
+        drop(self.collectors);
+        if self.thread.join().is_err() {
+            tracing::error!("the writer of the access log panicked");
+        }
+    }
+}
+
+impl Collectors {
     /// A collector for one worker.
     pub(crate) fn collector(&self) -> Collector {
         Collector {
@@ -90,14 +121,6 @@ impl AccessLog {
             buffer: RefCell::new(Vec::with_capacity(BUFFER + 1024)),
             buffers: self.buffers.clone(),
             dropped: self.dropped.clone(),
-        }
-    }
-
-    /// Waits until everything is written; all collectors must be gone.
-    pub(crate) fn finish(self) {
-        drop(self.buffers);
-        if self.thread.join().is_err() {
-            tracing::error!("the writer of the access log panicked");
         }
     }
 }
@@ -206,6 +229,8 @@ struct Writer {
     out: Out,
     target: AccessTarget,
     dropped: Arc<AtomicU64>,
+    /// Set by whoever wants the file opened anew.
+    reopen: Arc<AtomicBool>,
     /// When trouble was last told.
     told: Option<Instant>,
 }
@@ -214,7 +239,11 @@ impl Writer {
     fn run(mut self, waiting: &Receiver<Vec<u8>>) {
         let mut looked = Instant::now();
         loop {
-            match waiting.recv_timeout(LOOK_INTERVAL) {
+            let received = waiting.recv_timeout(LOOK_INTERVAL);
+            if self.reopen.swap(false, Ordering::Relaxed) {
+                self.open_anew();
+            }
+            match received {
                 Ok(lines) => {
                     if let Err(error) = self.out.write(&lines) {
                         self.trouble(&format!("cannot write the access log: {error}"));
@@ -232,14 +261,18 @@ impl Writer {
 
     fn look(&mut self) {
         if self.out.moved() {
-            match Out::open(&self.target) {
-                Ok(out) => self.out = out,
-                Err(error) => _ = self.trouble(&format!("cannot open the access log anew: {error}")),
-            }
+            self.open_anew();
         }
         let lost = self.dropped.load(Ordering::Relaxed);
         if lost > 0 && self.trouble(&format!("{lost} lines of the access log were dropped: its disk is too slow")) {
             self.dropped.fetch_sub(lost, Ordering::Relaxed);
+        }
+    }
+
+    fn open_anew(&mut self) {
+        match Out::open(&self.target) {
+            Ok(out) => self.out = out,
+            Err(error) => _ = self.trouble(&format!("cannot open the access log anew: {error}")),
         }
     }
 

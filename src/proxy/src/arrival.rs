@@ -4,11 +4,12 @@ use crate::flight::Flight;
 use crate::options::ProxyOptions;
 use crate::phases::upgrades;
 use crate::server::client::Shared;
+use crate::stats::Shed;
 use crate::worker::Worker;
 use gwctl_http1::Spelling;
 use gwctl_plugins::{Body, Client, Context, Exit, Request, Run, Scheme, Times};
 use gwctl_router::check_target;
-use http::header::{CONNECTION, COOKIE, HOST, HeaderMap, HeaderValue};
+use http::header::{CONNECTION, COOKIE, HOST, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::uri::PathAndQuery;
 use http::{StatusCode, Version};
 use http_body::Body as _;
@@ -82,7 +83,7 @@ impl Arrival {
         worker.stats.begun();
         let upgrades = upgrades(head.version, &head.headers);
         take_authority(&mut head);
-        let refused = refusal(&head, &body, &worker.options);
+        let refused = refusal(&head, &body, &worker.options).or_else(|| overload(worker));
         let snapshot = worker.snapshots.load();
         let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
         let request = Request {
@@ -153,6 +154,16 @@ fn refusal(head: &http::request::Parts, body: &ArrivingBody, options: &ProxyOpti
     };
     // What follows on the connection may be anything.
     Some(Exit::fault(status, message).with_header(CONNECTION, HeaderValue::from_static("close")))
+}
+
+/// The answer while the process uses as much memory as it may.
+fn overload(worker: &Worker) -> Option<Exit> {
+    if !worker.stats.is_overloaded() {
+        return None;
+    }
+    worker.stats.shed(Shed::Memory);
+    let exit = Exit::fault(StatusCode::SERVICE_UNAVAILABLE, "Service temporarily overloaded");
+    Some(exit.with_header(RETRY_AFTER, HeaderValue::from_static("1")))
 }
 
 /// What nginx takes for a host: no slash, no blank or control character, no empty label. Anything else could mean one

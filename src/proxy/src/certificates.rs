@@ -2,7 +2,7 @@
 
 use crate::snapshot::SnapshotHandle;
 use crate::tables::{Change, Link, Tables, changes};
-use gwctl_certs::{Identity, Source};
+use gwctl_certs::{Identity, ListenerPairs, Source};
 use gwctl_entities::view::{Certificate, Sni};
 use imbl::HashMap;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -79,7 +79,7 @@ fn read_pair(cert: (&str, &str), key: (&str, &str)) -> Result<Arc<CertifiedKey>,
 /// Chooses by the snapshot in force; the node's own certificates answer for names it does not know.
 pub(crate) struct ByName {
     pub(crate) snapshots: SnapshotHandle,
-    pub(crate) own: Pairs,
+    pub(crate) own: ListenerPairs,
 }
 
 impl std::fmt::Debug for ByName {
@@ -92,7 +92,7 @@ impl ResolvesServerCert for ByName {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let snapshot = self.snapshots.load();
         let named = hello.server_name().and_then(|name| snapshot.certificates.find(&name.to_ascii_lowercase()));
-        let pairs = named.unwrap_or(&self.own);
+        let Some(pairs) = named else { return self.own.resolve(hello) };
         let fitting = pairs.iter().find(|pair| pair.key.choose_scheme(hello.signature_schemes()).is_some());
         fitting.or(pairs.first()).cloned()
     }

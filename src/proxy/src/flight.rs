@@ -114,7 +114,24 @@ impl Drop for Flight {
         let context = &mut self.context;
         context.times.ended = Some(context.times.started.elapsed());
         context.request_size += self.read.get();
-        self.run.log(context);
+        if self.worker.cutting.get() {
+            let route = context.route.as_ref().map(|route| route.name.as_deref().unwrap_or(&route.id));
+            tracing::warn!(
+                request_id = context.id(),
+                client = %context.client.ip,
+                method = %context.request.method,
+                path = context.request.uri.path(),
+                route,
+                age_ms = context.times.started.elapsed().as_millis(),
+                bytes_received = context.request_size,
+                bytes_sent = context.response_size,
+                "request cut at the end of the deadline"
+            );
+        }
+        // A panic on the way here is told already; another one would end the process.
+        if !std::thread::panicking() {
+            self.run.log(context);
+        }
         self.worker.recorder.count(context);
         if let Some(log) = &self.worker.access_log {
             log.add(context);

@@ -7,6 +7,7 @@
 //! - [`tables`], [`snapshot`]: the configuration as rows, and as the request path reads it.
 //! - `arrival`, `phases`, `flight`, `body`: one request, from its head to the last byte of its response.
 //! - [`access_log`], [`metrics`], [`stats`]: what is told of requests.
+//! - `admission`: whom a worker turns away; `control`: reloads and stops; `supervise`: workers that die.
 //! - `proxy_header`: what a balancer in front says of a connection.
 //! - `forward`, `respond`: headers towards the upstream and towards the client.
 //! - `balancer`, `prober`, `names`, `health`: choosing targets, what is known of them, probing and resolving them.
@@ -18,12 +19,14 @@
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 pub mod access_log;
+mod admission;
 mod arrival;
 mod balancer;
 mod balancers;
 mod body;
 mod buffering;
 mod certificates;
+mod control;
 mod flight;
 mod forward;
 mod health;
@@ -42,6 +45,7 @@ mod server;
 pub mod snapshot;
 pub mod stats;
 mod stream;
+mod supervise;
 pub mod tables;
 mod transport;
 mod unrun;
@@ -50,14 +54,17 @@ mod upstream;
 mod worker;
 
 pub use access_log::{AccessFormat, AccessLogOptions, AccessTarget};
+pub use control::{ProxyControl, ProxyReload};
 pub use health::MarkRefusal;
+pub use listen::{listen, listen_beside};
 pub use metrics::Metrics;
 pub use options::{AddedHeaders, DnsOptions, DnsOrder, Listener, Network, ProxyOptions, StreamListener, TlsVersions};
-pub use proxy::{Proxy, ProxyError};
+pub use proxy::{Open, Proxy, ProxyError};
 pub use snapshot::{Snapshot, SnapshotHandle, SnapshotOptions};
-pub use stats::{Stats, StatsNow};
+pub use stats::{Shed, Stats, StatsNow};
 pub use tables::{Problem, Tables};
 pub use upstream::tls::UpstreamTls;
+pub use worker::Drain;
 
 /// Value of `Server` on own answers.
 pub(crate) const SERVER_NAME: &str = "kong/3.9.1";

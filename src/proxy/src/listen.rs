@@ -38,13 +38,24 @@ fn refuse_shared(address: SocketAddr) -> io::Result<()> {
     socket.bind(&address.into())
 }
 
-/// Binds an address once per worker; the kernel spreads connections over them. With port 0 all take the port that the
-/// first was given.
-pub(crate) fn bind(wanted: SocketAddr, mut speaks: Speaks, workers: usize) -> io::Result<Vec<Bound>> {
+/// Listens on an address so many times, once for each worker; the kernel spreads connections over the sockets. With port
+/// 0 all take the port that the first was given.
+///
+/// # Errors
+/// When another process listens there, or the system refuses.
+pub fn listen(wanted: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+    refuse_shared(wanted)?;
+    listen_beside(wanted, count)
+}
+
+/// As [`listen`], beside sockets of this address that were handed over.
+///
+/// # Errors
+/// When another user's process listens there, or the system refuses.
+pub fn listen_beside(wanted: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
     let mut address = wanted;
-    refuse_shared(address)?;
-    let mut bound = Vec::with_capacity(workers);
-    for _ in 0..workers {
+    let mut sockets = Vec::with_capacity(count);
+    for _ in 0..count {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
         socket.set_reuse_port(true)?;
@@ -56,6 +67,16 @@ pub(crate) fn bind(wanted: SocketAddr, mut speaks: Speaks, workers: usize) -> io
         socket.listen(BACKLOG)?;
         let socket = TcpListener::from(socket);
         address = socket.local_addr()?;
+        sockets.push(socket);
+    }
+    Ok(sockets)
+}
+
+/// Joins sockets with what clients speak at them.
+pub(crate) fn bound(sockets: Vec<TcpListener>, mut speaks: Speaks) -> io::Result<Vec<Bound>> {
+    let mut bound = Vec::with_capacity(sockets.len());
+    for socket in sockets {
+        let address = socket.local_addr()?;
         match &mut speaks {
             Speaks::Http(entrance) => entrance.port = address.port(),
             Speaks::Stream(entrance) => entrance.address = address,
@@ -63,4 +84,11 @@ pub(crate) fn bind(wanted: SocketAddr, mut speaks: Speaks, workers: usize) -> io
         bound.push(Bound { socket, address, speaks: speaks.clone() });
     }
     Ok(bound)
+}
+
+impl Bound {
+    /// The same socket once more.
+    pub(crate) fn again(&self) -> io::Result<Self> {
+        Ok(Self { socket: self.socket.try_clone()?, address: self.address, speaks: self.speaks.clone() })
+    }
 }

@@ -299,6 +299,11 @@ pub struct ProxyOptions {
     pub shutdown_timeout: Duration,
     /// One line per request.
     pub access_log: Option<AccessLogOptions>,
+    /// Client connections at once over all workers; more are answered 503 and closed. 0: no limit.
+    pub max_connections: u64,
+    /// File descriptors the process may have (`ulimit -n`); clients are turned away before the last ones are taken. 0:
+    /// unknown.
+    pub max_files: u64,
 }
 
 impl Default for ProxyOptions {
@@ -329,6 +334,8 @@ impl Default for ProxyOptions {
             dns: DnsOptions::default(),
             shutdown_timeout: Duration::from_secs(10),
             access_log: None,
+            max_connections: 0,
+            max_files: 0,
         }
     }
 }

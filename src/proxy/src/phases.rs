@@ -7,6 +7,7 @@ use crate::flight::{Flight, crashed};
 use crate::forward::wants_websocket;
 use crate::plans::Plan;
 use crate::respond::failure_exit;
+use crate::stream::{Entered, OpenStreams};
 use crate::upgrade::Tunnel;
 use crate::upstream::send::{Answered, Choice, Failure, Outgoing, send};
 use gwctl_plugins::{Body, Context, Exit, Phases, Scheme, Source, Upstream};
@@ -55,7 +56,7 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
             let Some((stream, read)) = answered.connection.pass().filter(|_| upgrades) else {
                 return flight.answer(failure_exit(&Failure::Unreachable), Source::Error);
             };
-            let tunnel = Tunnel { stream, read, lease: answered.lease.take() };
+            let tunnel = Tunnel { stream, read, lease: answered.lease.take(), entered: entered(&flight) };
             let mut response = flight.pass_on(answered);
             response.body_mut().set_tunnel(tunnel);
             response
@@ -66,6 +67,16 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
             flight.answer(failure_exit(&failure), source)
         }
     }
+}
+
+/// Makes an upgraded connection known, so that a stop waits for it.
+fn entered(flight: &Flight) -> Entered {
+    let client = SocketAddr::new(flight.context.client.ip, flight.context.client.port);
+    let entered = OpenStreams::enter(&flight.worker.streams, client, None);
+    if let Some(route) = &flight.context.route {
+        entered.found(route.clone());
+    }
+    entered
 }
 
 /// Finds the route and prepares the way to its service. Gives the part of the path that was taken off.

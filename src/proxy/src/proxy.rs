@@ -1,25 +1,27 @@
 //! Starting and stopping the workers.
 
-use crate::access_log::{AccessLog, AccessLogOptions, AccessTarget};
 use crate::certificates::ByName;
-use crate::listen::{Bound, Speaks, bind};
+use crate::control::ProxyControl;
+use crate::listen::{Bound, Speaks, bound, listen};
 use crate::options::ProxyOptions;
 use crate::prober::Prober;
 use crate::server::Entrance;
 use crate::snapshot::SnapshotHandle;
 use crate::stats::Stats;
 use crate::stream::StreamEntrance;
+use crate::supervise::supervise;
 use crate::upstream::dns::hosts::Hosts;
 use crate::upstream::tls::{TlsFault, TlsSettings, TlsWish, UpstreamTls};
-use crate::worker::Worker;
-use gwctl_certs::{Identity, Source};
+use crate::worker::{Drain, Parts};
+use gwctl_certs::{Identity, ListenerPairs, Source};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use tokio::sync::{oneshot, watch};
+use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
 /// Why the request path cannot start.
@@ -59,11 +61,13 @@ pub struct Proxy {
     addresses: Vec<SocketAddr>,
     stream_addresses: Vec<SocketAddr>,
     stats: Arc<Stats>,
-    stop: watch::Sender<bool>,
     workers: Vec<(JoinHandle<()>, oneshot::Receiver<()>)>,
     prober: Option<JoinHandle<()>>,
-    access_log: Option<AccessLog>,
+    control: ProxyControl,
 }
+
+/// Opens the sockets that listen on an address, so many of them: one for each worker.
+pub type Open<'a> = dyn FnMut(SocketAddr, usize) -> io::Result<Vec<TcpListener>> + 'a;
 
 impl Proxy {
     /// Binds all listeners, then starts the workers.
@@ -71,57 +75,81 @@ impl Proxy {
     /// # Errors
     /// When an address is taken or not ours, or a thread cannot be started.
     pub fn start(options: ProxyOptions, snapshots: SnapshotHandle) -> Result<Proxy, ProxyError> {
+        Self::start_on(options, snapshots, &mut |address, count| listen(address, count))
+    }
+
+    /// As [`Proxy::start`], with sockets that the caller opens, or has been handed.
+    ///
+    /// # Errors
+    /// As [`Proxy::start`].
+    pub fn start_on(
+        options: ProxyOptions,
+        snapshots: SnapshotHandle,
+        open: &mut Open<'_>,
+    ) -> Result<Proxy, ProxyError> {
         let count = options.workers.max(1);
+        let own = match options.certificates.as_slice() {
+            [] => ListenerPairs::new(&[own_certificate()?]),
+            own => ListenerPairs::new(own),
+        };
         let mut shares: Vec<Vec<Bound>> = (0..count).map(|_| Vec::new()).collect();
         let mut open = |address: SocketAddr, speaks| {
-            let bound = bind(address, speaks, count).map_err(|source| ProxyError::IoListen { address, source })?;
+            let failed = |source| ProxyError::IoListen { address, source };
+            let bound = bound(open(address, count).map_err(failed)?, speaks).map_err(failed)?;
             let given = bound.first().map_or(address, |bound| bound.address);
-            shares.iter_mut().zip(bound).for_each(|(share, bound)| share.push(bound));
+            // There may be more sockets than workers, when they were handed over by a process with more.
+            for (number, bound) in bound.into_iter().enumerate() {
+                if let Some(share) = shares.get_mut(number % count) {
+                    share.push(bound);
+                }
+            }
             Ok::<_, ProxyError>(given)
         };
         let (mut addresses, mut stream_addresses) = (Vec::new(), Vec::new());
         for listener in &options.listeners {
             let protocols: &[&[u8]] = if listener.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
-            let tls = listener.ssl.then(|| acceptor(&options, protocols, &snapshots)).transpose()?;
+            let tls = listener.ssl.then(|| acceptor(&options, &own, protocols, &snapshots)).transpose()?;
             let (port, http2, proxy_protocol) = (listener.addr.port(), listener.http2, listener.proxy_protocol);
             let entrance = Entrance { port, http2, tls, proxy_protocol };
             addresses.push(open(listener.addr, Speaks::Http(entrance))?);
         }
         for listener in &options.streams {
             // What is spoken over TLS is for client and upstream to agree on.
-            let tls = listener.ssl.then(|| acceptor(&options, &[], &snapshots)).transpose()?;
+            let tls = listener.ssl.then(|| acceptor(&options, &own, &[], &snapshots)).transpose()?;
             let entrance = StreamEntrance { address: listener.addr, tls, proxy_protocol: listener.proxy_protocol };
             stream_addresses.push(open(listener.addr, Speaks::Stream(entrance))?);
         }
-        let access_log = options.access_log.clone().map(open_access_log).transpose()?;
-        let (stop, stopping) = watch::channel(false);
-        let (options, stats) = (Arc::new(options), Arc::new(Stats::default()));
         let tls =
             TlsSettings::new(&TlsWish::plain(), &[], None, &UpstreamTls::default()).map_err(|fault| match fault {
                 TlsFault::Authority(error) => ProxyError::BugCertificate(error),
                 TlsFault::Refused(error) => ProxyError::BugTls(error),
             })?;
-        let hosts = Arc::new(Hosts::read(&options.dns.hosts_file));
+        let (hosts, stats) = (Arc::new(Hosts::read(&options.dns.hosts_file)), Arc::new(Stats::default()));
+        let (control, stopping, drain, settings) = ProxyControl::new(options, own)?;
+        let options = settings.borrow().options.clone();
+        let prober = Prober::new(snapshots.clone(), options, hosts.clone());
+        let parts = Parts { snapshots, stats: stats.clone(), tls, hosts, stopping, drain, settings };
         let mut workers = Vec::new();
         for (number, share) in shares.into_iter().enumerate() {
-            let (options, snapshots, stats, tls) = (options.clone(), snapshots.clone(), stats.clone(), tls.clone());
             let (ended, end) = oneshot::channel();
-            let hosts = hosts.clone();
-            let (stopping, lines) = (stopping.clone(), access_log.as_ref().map(AccessLog::collector));
+            let parts = parts.clone();
             let body = move || {
-                if let Err(error) = Worker::new(options, snapshots, stats, tls, hosts, lines).run(share, stopping) {
-                    tracing::error!(worker = number, %error, "worker failed");
-                }
+                supervise(number, &parts, share);
                 // Whoever waited may have given up.
                 let _ = ended.send(());
             };
             let thread = std::thread::Builder::new().name(format!("proxy-{number}")).spawn(body);
             workers.push((thread.map_err(ProxyError::IoThread)?, end));
         }
-        let prober = Prober::new(snapshots, options, hosts);
+        let stopping = parts.stopping;
         let thread = std::thread::Builder::new().name("prober".to_owned()).spawn(move || prober.run(stopping));
-        let prober = thread.map_err(ProxyError::IoThread)?;
-        Ok(Proxy { addresses, stream_addresses, stats, stop, workers, prober: Some(prober), access_log })
+        let prober = Some(thread.map_err(ProxyError::IoThread)?);
+        Ok(Proxy { addresses, stream_addresses, stats, workers, prober, control })
+    }
+
+    /// What changes it while it runs; it may outlive the proxy.
+    pub fn control(&self) -> &ProxyControl {
+        &self.control
     }
 
     /// Addresses listened on, in the order of the listeners.
@@ -140,8 +168,14 @@ impl Proxy {
     }
 
     /// Stops accepting, lets requests in flight and streams end within `shutdown_timeout`, then ends.
-    pub async fn stop(mut self) {
-        self.stop.send_replace(true);
+    pub async fn stop(self) {
+        let limit = self.control.options().shutdown_timeout;
+        self.stop_within(Drain::all(limit)).await;
+    }
+
+    /// As [`Proxy::stop`], within other times; [`ProxyControl::hasten`] makes them shorter.
+    pub async fn stop_within(mut self, drain: Drain) {
+        self.control.stop(drain);
         for (thread, end) in self.workers.drain(..) {
             // An error means that the thread panicked; joining it tells the same.
             let _ = end.await;
@@ -153,34 +187,19 @@ impl Proxy {
         if self.prober.take().is_some_and(|prober| prober.join().is_err()) {
             tracing::error!("prober panicked");
         }
-        if let Some(log) = self.access_log.take() {
-            log.finish();
-        }
+        self.control.finish_log();
     }
-}
-
-fn open_access_log(options: AccessLogOptions) -> Result<AccessLog, ProxyError> {
-    let target = match &options.target {
-        AccessTarget::File(path) => path.display().to_string(),
-        AccessTarget::Stdout => "/dev/stdout".to_owned(),
-        AccessTarget::Stderr => "/dev/stderr".to_owned(),
-    };
-    AccessLog::start(options).map_err(|source| ProxyError::IoAccessLog { target, source })
 }
 
 /// TLS of a listener: certificates by name from the snapshot in force, else the node's own; `protocols` are agreed on by
 /// ALPN, if there are any.
 fn acceptor(
     options: &ProxyOptions,
+    own: &ListenerPairs,
     protocols: &[&[u8]],
     snapshots: &SnapshotHandle,
 ) -> Result<TlsAcceptor, ProxyError> {
-    let own = match options.certificates.as_slice() {
-        [] => vec![own_certificate()?],
-        own => own.to_vec(),
-    };
-    let own = own.iter().map(Identity::certified_key).collect();
-    let resolver = ByName { snapshots: snapshots.clone(), own };
+    let resolver = ByName { snapshots: snapshots.clone(), own: own.clone() };
     let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_protocol_versions(options.tls_versions.supported())?
         .with_no_client_auth()
@@ -200,6 +219,6 @@ fn own_certificate() -> Result<Identity, gwctl_certs::CertError> {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.stop.send_replace(true);
+        self.control.stop(Drain::all(Duration::ZERO));
     }
 }

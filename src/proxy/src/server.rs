@@ -114,7 +114,8 @@ impl Worker {
         let worker = self.clone();
         let service = service_fn(move |request: http::Request<Incoming>| {
             let (head, body) = request.into_parts();
-            let arrival = Arrival::new(&worker, &origin, head, ArrivingBody::Http2(body), Spelling::lower_case());
+            let arrival =
+                Arrival::new(&worker.latest(), &origin, head, ArrivingBody::Http2(body), Spelling::lower_case());
             async move { Ok::<_, Infallible>(serve(arrival).await) }
         });
         let mut builder = http2::Builder::new(Here);

@@ -1,7 +1,7 @@
 //! Counters of connections and requests, as the status answers show them.
 
 use crate::metrics::Metrics;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Shared by all workers.
 #[derive(Debug, Default)]
@@ -11,7 +11,35 @@ pub struct Stats {
     active: AtomicU64,
     requests: AtomicU64,
     in_flight: AtomicU64,
+    shed: [AtomicU64; Shed::ALL.len()],
+    restarts: AtomicU64,
+    overloaded: AtomicBool,
     metrics: Metrics,
+}
+
+/// Why a client was turned away without being served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shed {
+    /// As many connections as are allowed are open.
+    Connections,
+    /// File descriptors are about to run out.
+    Files,
+    /// The process uses as much memory as it may.
+    Memory,
+}
+
+impl Shed {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Connections, Self::Files, Self::Memory];
+
+    /// Label of its figure.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connections => "connections",
+            Self::Files => "files",
+            Self::Memory => "memory",
+        }
+    }
 }
 
 /// The counters at one moment.
@@ -45,6 +73,39 @@ impl Stats {
     /// Figures of requests.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// How many were turned away since the start for this reason.
+    pub fn shed_for(&self, reason: Shed) -> u64 {
+        self.shed.get(reason as usize).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// How many times a worker had to be started again.
+    pub fn worker_restarts(&self) -> u64 {
+        self.restarts.load(Ordering::Relaxed)
+    }
+
+    /// Says whether the process uses as much memory as it may: new requests are then answered 503.
+    pub fn set_overloaded(&self, overloaded: bool) {
+        self.overloaded.store(overloaded, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_overloaded(&self) -> bool {
+        self.overloaded.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn shed(&self, reason: Shed) {
+        if let Some(count) = self.shed.get(reason as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn worker_restarted(&self) {
+        self.restarts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn active(&self) -> u64 {
+        self.active.load(Ordering::Relaxed)
     }
 
     pub(crate) fn accepted(&self) {

@@ -10,12 +10,11 @@ mod relay;
 pub(crate) mod rewound;
 mod way;
 
-pub(crate) use open::OpenStreams;
+pub(crate) use open::{Entered, OpenStreams};
+pub(crate) use relay::{Limits, relay};
 
 use crate::proxy_header::read_proxy_header;
 use crate::stream::hello::read_hello;
-use crate::stream::open::Entered;
-use crate::stream::relay::relay;
 use crate::stream::rewound::Rewound;
 use crate::stream::way::Way;
 use crate::worker::Worker;
@@ -49,7 +48,7 @@ impl Worker {
     pub(crate) async fn stream(self: Rc<Self>, entrance: StreamEntrance, stream: TcpStream, peer: SocketAddr) {
         let stats = self.stats.clone();
         let _open = stats.opened();
-        let entered = OpenStreams::enter(&self.streams, peer, entrance.address);
+        let entered = OpenStreams::enter(&self.streams, peer, Some(entrance.address));
         if let Err(error) = self.pass_on(entrance, stream, peer, &entered).await {
             tracing::debug!(stream = %entered, %error, "stream ended");
         }
@@ -111,7 +110,7 @@ impl Worker {
     {
         let Some(reached) = way.connect(self, ends.source.ip()).await else { return Ok(()) };
         entered.reached(reached.target);
-        let (sent, received) = relay(client, reached.stream, way.limits).await?;
+        let (sent, received) = relay(client, reached.stream, way.limits, entered.bytes()).await?;
         tracing::debug!(stream = %entered, sent, received, "stream ended");
         // The target counts the connection for as long as it lasts.
         drop(reached.lease);

@@ -3,6 +3,7 @@
 use crate::balancer::Lease;
 use crate::patience::Patient;
 use crate::stream::rewound::Rewound;
+use crate::stream::{Entered, Limits, relay};
 use crate::transport::Transport;
 use bytes::BytesMut;
 use std::io;
@@ -14,14 +15,19 @@ pub(crate) struct Tunnel {
     /// What was read of it already.
     pub(crate) read: BytesMut,
     pub(crate) lease: Option<Lease>,
+    /// By this a stop knows of it.
+    pub(crate) entered: Entered,
 }
 
-/// Joins both connections; ends when both directions have.
+/// Joins both connections; ends when both directions have, or when the time for streams is over.
 pub(crate) async fn splice(client: (Transport<Patient>, BytesMut), tunnel: Tunnel) -> io::Result<()> {
-    let Tunnel { stream, read, lease } = tunnel;
-    let mut client = Rewound::new(client.1.into(), client.0);
-    let mut upstream = Rewound::new(read.into(), stream);
-    let outcome = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
+    let Tunnel { stream, read, lease, entered } = tunnel;
+    let client = Rewound::new(client.1.into(), client.0);
+    let upstream = Rewound::new(read.into(), stream);
+    let outcome = tokio::select! {
+        outcome = relay(client, upstream, Limits::NONE, entered.bytes()) => outcome,
+        () = entered.cut() => Err(io::ErrorKind::TimedOut.into()),
+    };
     drop(lease);
     outcome.map(|_| ())
 }

@@ -1,7 +1,7 @@
 //! The data plane's own copy of its configuration: it starts from it when no control plane answers, and reads
 //! consumers and credentials from it while it runs.
 
-use crate::environment::{Environment, MapSize, claim};
+use crate::environment::{Environment, FolderLock, MapSize, claim};
 use crate::fault::{Fault, StoreError, misuse};
 use crate::lmdb::{Snapshot, millis};
 use crate::reading::schema_of;
@@ -11,7 +11,6 @@ use gwctl_entities::{EntityError, Page, PageQuery, Read, Record, Registry};
 use gwctl_lifecycle::{Clock, SystemClock};
 use heed::RwTxn;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -95,7 +94,18 @@ impl DataPlaneCache {
         size: MapSize,
         clock: Arc<dyn Clock>,
     ) -> Result<DataPlaneCache, StoreError> {
-        let lock = claim(folder)?;
+        DataPlaneCache::open_locked(folder, registry, tag, size, clock, claim(folder)?)
+    }
+
+    /// As [`DataPlaneCache::open_with`], under a lock that is held already.
+    pub fn open_locked(
+        folder: &Path,
+        registry: Arc<Registry>,
+        tag: &str,
+        size: MapSize,
+        clock: Arc<dyn Clock>,
+        lock: FolderLock,
+    ) -> Result<DataPlaneCache, StoreError> {
         let crashed = throw_away_after_crashes(folder)?;
         let (environment, damage) = open_or_start_over(folder, size, lock)?;
         let damage = damage.or(crashed);
@@ -316,8 +326,12 @@ fn remove_files(folder: &Path) -> Result<(), StoreError> {
 }
 
 /// Opens the folder; files that no store can be read from are removed and the reason given.
-fn open_or_start_over(folder: &Path, size: MapSize, lock: File) -> Result<(Environment, Option<String>), StoreError> {
-    let spare = lock.try_clone().map_err(|source| StoreError::Io {
+fn open_or_start_over(
+    folder: &Path,
+    size: MapSize,
+    lock: FolderLock,
+) -> Result<(Environment, Option<String>), StoreError> {
+    let spare = lock.again().map_err(|source| StoreError::Io {
         action: "keep the lock of",
         path: folder.to_owned(),
         source,

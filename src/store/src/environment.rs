@@ -8,7 +8,7 @@ use heed::{CompactionOption, Env, EnvOpenOptions, RoTxn, RwTxn, WithoutTls};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub(crate) struct Environment {
     gate: Gate,
     limit: usize,
     pub(crate) folder: PathBuf,
-    _lock: File,
+    _lock: FolderLock,
 }
 
 /// A read transaction and the leave to have one.
@@ -59,13 +59,14 @@ pub(crate) struct Reading<'e> {
 
 impl Environment {
     /// Opens or creates the store in `folder`.
+    #[cfg(test)]
     pub(crate) fn open(folder: &Path, size: MapSize) -> Result<Environment, StoreError> {
         let lock = claim(folder)?;
         Environment::open_claimed(folder, size, lock)
     }
 
     /// Opens or creates it under a lock that is held already.
-    pub(crate) fn open_claimed(folder: &Path, size: MapSize, lock: File) -> Result<Environment, StoreError> {
+    pub(crate) fn open_claimed(folder: &Path, size: MapSize, lock: FolderLock) -> Result<Environment, StoreError> {
         let at = |error: heed::Error| Fault::from(error).at(folder);
         let limit = size.limit.max(STEP);
         let file = std::fs::metadata(folder.join("data.mdb")).map_or(0, |data| data.len());
@@ -109,14 +110,39 @@ impl Environment {
 
     /// Begins to read.
     pub(crate) fn reading(&self) -> Result<Reading<'_>, StoreError> {
-        let pass = self.gate.enter();
-        let txn = self.env.read_txn().map_err(|error| Fault::from(error).at(&self.folder))?;
-        Ok(Reading { txn, _pass: pass })
+        let begin = || {
+            let pass = self.gate.enter();
+            self.env.read_txn().map(|txn| Reading { txn, _pass: pass })
+        };
+        let begun = match begin() {
+            Err(heed::Error::Mdb(heed::MdbError::MapResized)) => {
+                self.follow_growth()?;
+                begin()
+            }
+            begun => begun,
+        };
+        begun.map_err(|error| Fault::from(error).at(&self.folder))
+    }
+
+    /// Takes over the size that the process before or after this one has given the map, during a change of the binary.
+    fn follow_growth(&self) -> Result<(), StoreError> {
+        let _closed = self.gate.close(PATIENCE).map_err(|readers| {
+            let folder = self.folder.clone();
+            StoreError::ReadersOpen { folder, readers }
+        })?;
+        resize(&self.env, 0).map_err(|error| Fault::from(error).at(&self.folder))
     }
 
     /// Begins to write; waits for the writer before.
     pub(crate) fn writing(&self) -> Result<RwTxn<'_>, StoreError> {
-        self.env.write_txn().map_err(|error| Fault::from(error).at(&self.folder))
+        let begun = match self.env.write_txn() {
+            Err(heed::Error::Mdb(heed::MdbError::MapResized)) => {
+                self.follow_growth()?;
+                self.env.write_txn()
+            }
+            begun => begun,
+        };
+        begun.map_err(|error| Fault::from(error).at(&self.folder))
     }
 
     /// Copies everything into a new file that is on disk when this returns.
@@ -176,8 +202,8 @@ fn open_env(folder: &Path, map: usize) -> Result<Env<WithoutTls>, heed::Error> {
 
 #[expect(unsafe_code, reason = "LMDB cannot tell by itself that no transaction is open")]
 fn resize(env: &Env<WithoutTls>, size: usize) -> Result<(), heed::Error> {
-    // SAFETY: the only caller has closed the gate, so no read transaction is open or can be begun, and holds the
-    // writer's lock without a transaction.
+    // SAFETY: the callers have closed the gate, so no read transaction is open or can be begun, and hold the writer's
+    // lock without a transaction, or have failed to begin one.
     unsafe { env.resize(size) }
 }
 
@@ -219,15 +245,58 @@ fn reserve_readers(folder: &Path) {
     }
 }
 
+/// The right to use a folder: one process at a time has it, and may hand it to the process that takes its place. It ends
+/// with the last process that holds it.
+#[derive(Debug)]
+pub struct FolderLock(File);
+
+impl FolderLock {
+    /// Creates the folder if need be (mode 700) and takes its lock.
+    ///
+    /// # Errors
+    /// Another process has it, or the folder cannot be made.
+    pub fn claim(folder: &Path) -> Result<Self, StoreError> {
+        claim(folder)
+    }
+
+    /// The lock that another process hands over, if it is that of this folder.
+    pub fn handed(file: File, folder: &Path) -> Option<Self> {
+        let (held, named) = (file.metadata().ok()?, std::fs::metadata(folder.join(LOCK_FILE)).ok()?);
+        ((held.dev(), held.ino()) == (named.dev(), named.ino())).then_some(Self(file))
+    }
+
+    /// The same lock once more, to be handed over.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn share(&self) -> std::io::Result<File> {
+        self.0.try_clone()
+    }
+
+    pub(crate) fn again(&self) -> std::io::Result<Self> {
+        self.share().map(Self)
+    }
+
+    /// Writes the number of this process into the lock's file, for people.
+    pub fn sign(&self) {
+        let mut file = &self.0;
+        // The lock holds without it, so a full disk is no reason to refuse here.
+        let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
+    }
+}
+
+/// Name of the lock's file.
+const LOCK_FILE: &str = "gwctl.lock";
+
 /// Creates the folder if need be (mode 700) and takes its lock, which ends with the process at the latest.
-pub(crate) fn claim(folder: &Path) -> Result<File, StoreError> {
+pub(crate) fn claim(folder: &Path) -> Result<FolderLock, StoreError> {
     let io = |action, path: &Path, source| StoreError::Io { action, path: path.to_owned(), source };
     if !folder.is_dir() {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(folder).map_err(|error| io("create the folder", folder, error))?;
     }
-    let path = folder.join("gwctl.lock");
+    let path = folder.join(LOCK_FILE);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(&path).map_err(|error| io("open", &path, error))?;
@@ -243,7 +312,7 @@ pub(crate) fn claim(folder: &Path) -> Result<File, StoreError> {
         };
         return Err(StoreError::InUse { folder: folder.to_owned(), holder });
     }
-    // The number is for people; the lock holds without it, so a full disk is no reason to refuse here.
-    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
-    Ok(file)
+    let lock = FolderLock(file);
+    lock.sign();
+    Ok(lock)
 }

@@ -31,7 +31,7 @@ mod writing;
 pub use cache::{Applied, CachedConfiguration, DataPlaneCache, Opening, Portion, Stand};
 pub use contract::{Change, Changes, Commit, Delta, HistoryEntry, Origin, Place, Position, Rows, Store, Work};
 pub use digest::Digest;
-pub use environment::MapSize;
+pub use environment::{FolderLock, MapSize};
 pub use fault::StoreError;
 pub use fill::{SystemFill, unix_millis};
 pub use lmdb::{LmdbOptions, LmdbStore};

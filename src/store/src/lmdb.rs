@@ -2,7 +2,7 @@
 
 use crate::contract::{Change, Changes, Commit, HistoryEntry, Origin, Place, Position, Rows, Store, Work};
 use crate::digest::Digest;
-use crate::environment::{Environment, MapSize, Reading};
+use crate::environment::{Environment, FolderLock, MapSize, Reading, claim};
 use crate::fault::{Fault, StoreError};
 use crate::reading::View;
 use crate::tables::Tables;
@@ -68,7 +68,17 @@ enum Run {
 impl LmdbStore {
     /// Opens the store in `folder`, creating it (mode 700) when there is none.
     pub fn open(folder: &Path, registry: Arc<Registry>, options: LmdbOptions) -> Result<LmdbStore, StoreError> {
-        let environment = Environment::open(folder, options.map_size)?;
+        LmdbStore::open_locked(folder, registry, options, claim(folder)?)
+    }
+
+    /// As [`LmdbStore::open`], under a lock that is held already.
+    pub fn open_locked(
+        folder: &Path,
+        registry: Arc<Registry>,
+        options: LmdbOptions,
+        lock: FolderLock,
+    ) -> Result<LmdbStore, StoreError> {
+        let environment = Environment::open_claimed(folder, options.map_size, lock)?;
         let reading = environment.reading()?;
         let version = log::version(&reading.txn, &environment.tables).map_err(|fault| fault.at(folder))?;
         drop(reading);
@@ -93,6 +103,14 @@ impl LmdbStore {
             })?;
         }
         self.id = fresh;
+        Ok(())
+    }
+
+    /// Looks for versions that another process has written, as the one before this does until it hands the store over.
+    /// Those who watch are told of them.
+    pub fn refresh(&self) -> Result<(), StoreError> {
+        let version = self.reading(|txn| log::version(txn, &self.environment.tables))?;
+        self.newest.send_if_modified(|newest| std::mem::replace(newest, version) != version);
         Ok(())
     }
 

@@ -3,7 +3,10 @@
 use super::{Chain, Configured};
 use crate::{Context, Exit, Phases, PluginError, Step};
 use bytes::Bytes;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::Poll;
 
 /// A plugin failed; already written to the log. The request is answered with status 500.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +47,8 @@ impl Run {
             return Ok(None);
         }
         for row in self.chain.rows(None).filter(|row| row.phases.has(Phases::REWRITE)) {
-            let outcome = settle(row.plugin.rewrite(context)).await;
-            if let Some(exit) = checked(row, "rewrite", outcome)? {
+            let step = guarded(row, "rewrite", || Ok(row.plugin.rewrite(context)))?;
+            if let Some(exit) = settle(row, "rewrite", step).await? {
                 return Ok(Some(exit));
             }
         }
@@ -65,8 +68,10 @@ impl Run {
                 self.chosen.push(row.clone());
             }
             if matches!(answer, Ok(None)) && row.phases.has(Phases::ACCESS) {
-                let outcome = settle(row.plugin.access(context)).await;
-                answer = checked(row, "access", outcome);
+                answer = match guarded(row, "access", || Ok(row.plugin.access(context))) {
+                    Ok(step) => settle(row, "access", step).await,
+                    Err(failure) => Err(failure),
+                };
             }
         }
         answer
@@ -86,7 +91,7 @@ impl Run {
             return Ok(None);
         }
         for row in self.later(Phases::HEADER_FILTER) {
-            if let Some(exit) = checked(row, "header_filter", row.plugin.header_filter(context))? {
+            if let Some(exit) = guarded(row, "header_filter", || row.plugin.header_filter(context))? {
                 return Ok(Some(exit));
             }
         }
@@ -99,7 +104,7 @@ impl Run {
             return Ok(());
         }
         for row in self.later(Phases::BODY_FILTER) {
-            checked(row, "body_filter", row.plugin.body_filter(context, part, last))?;
+            guarded(row, "body_filter", || row.plugin.body_filter(context, part, last))?;
         }
         Ok(())
     }
@@ -107,20 +112,43 @@ impl Run {
     /// Runs log.
     pub fn log(&self, context: &mut Context) {
         if self.has(Phases::LOG) {
-            self.later(Phases::LOG).for_each(|row| row.plugin.log(context));
+            for row in self.later(Phases::LOG) {
+                // The others log all the same.
+                let _ = guarded(row, "log", || {
+                    row.plugin.log(context);
+                    Ok(())
+                });
+            }
         }
     }
 }
 
 /// Waits until a step is one of the final ones.
-async fn settle(mut step: Step<'_>) -> Result<Option<Box<Exit>>, PluginError> {
+async fn settle(row: &Configured, phase: &str, mut step: Step<'_>) -> Result<Option<Box<Exit>>, Failure> {
     loop {
         match step {
             Step::Next => return Ok(None),
             Step::Exit(exit) => return Ok(Some(exit)),
-            Step::Fail(error) => return Err(error),
-            Step::Wait(later) => step = later.await,
+            Step::Fail(error) => return checked(row, phase, Err(error)),
+            Step::Wait(mut later) => {
+                // A panic is caught where it happens, at one poll.
+                step = poll_fn(|task| match guarded(row, phase, || Ok(later.as_mut().poll(task))) {
+                    Ok(poll) => poll.map(Ok),
+                    Err(failure) => Poll::Ready(Err(failure)),
+                })
+                .await?;
+            }
         }
+    }
+}
+
+/// Calls a plugin. A panic is a failure of the plugin as well: it costs its request an answer of 500 and nobody else
+/// anything.
+fn guarded<T>(row: &Configured, phase: &str, call: impl FnOnce() -> Result<T, PluginError>) -> Result<T, Failure> {
+    // What the plugin left half done belongs to its request, which ends here.
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(outcome) => checked(row, phase, outcome),
+        Err(_) => checked(row, phase, Err(PluginError("it panicked, a bug of the plugin".to_owned()))),
     }
 }
 

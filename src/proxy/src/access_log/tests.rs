@@ -41,7 +41,7 @@ fn a_line_is_that_of_nginx_and_holds_no_query_and_no_forged_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("logs/access.log");
     let log = AccessLog::start(options(&path, AccessFormat::Combined, 1.0)).unwrap();
-    let collector = log.collector();
+    let collector = log.collectors().collector();
     let mut context = answered(200);
     context.request.uri = "/a%20b?apikey=secret".parse().unwrap();
     let headers = &mut context.request.headers;
@@ -61,7 +61,7 @@ fn a_json_line_reads_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.json");
     let log = AccessLog::start(options(&path, AccessFormat::Json, 1.0)).unwrap();
-    let collector = log.collector();
+    let collector = log.collectors().collector();
     collector.add(&answered(404));
     let line: Value = serde_json::from_str(&written(log, collector, &path)).unwrap();
     assert_eq!((line["status"].as_u64(), line["time"].as_str()), (Some(404), Some("2027-01-15T08:00:00.123Z")));
@@ -73,7 +73,7 @@ fn a_part_of_the_requests_is_written_and_every_failure() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
     let log = AccessLog::start(options(&path, AccessFormat::Combined, 0.25)).unwrap();
-    let collector = log.collector();
+    let collector = log.collectors().collector();
     for _ in 0..100 {
         collector.add(&answered(200));
     }
@@ -95,7 +95,8 @@ fn a_file_that_was_moved_is_opened_anew() {
     std::fs::rename(&path, &moved).unwrap();
     assert!(out.moved());
     let dropped = Arc::default();
-    let mut writer = Writer { out, target: AccessTarget::File(path.clone()), dropped, told: None };
+    let mut writer =
+        Writer { out, target: AccessTarget::File(path.clone()), dropped, reopen: Arc::default(), told: None };
     writer.look();
     writer.out.write(b"two\n").unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n");

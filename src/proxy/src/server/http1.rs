@@ -30,6 +30,9 @@ const MOST_FIELDS: usize = 1000;
 const LINGER: Duration = Duration::from_secs(2);
 const MOST_LINGERED: usize = 1024 * 1024;
 
+/// Time for the first request of a connection once the node stops.
+const FRESH_LIMIT: Duration = Duration::from_secs(1);
+
 /// How a request ended.
 enum End {
     Next,
@@ -50,16 +53,22 @@ impl Worker {
             Limits { size: self.options.max_head_size + self.options.max_target_size + 1024, fields: MOST_FIELDS };
         let mut stop = pin!(stopped(stopping.clone()));
         let mut timer = pin!(sleep(self.options.header_timeout));
+        let (mut fresh, mut told) = (true, false);
         loop {
-            let deadline = Instant::now() + self.options.header_timeout;
+            let mut deadline = Instant::now() + self.options.header_timeout;
             let mut seen = 0;
             let next = poll_fn(|task| {
                 let mut client = client.borrow_mut();
                 if let Poll::Ready(head) = client.poll_head(task, &mut seen, &limits) {
                     return Poll::Ready(head);
                 }
-                let told = client.is_idle() && stop.as_mut().poll(task).is_ready();
-                if told || is_due(timer.as_mut(), deadline, task) {
+                if !told && client.is_idle() && stop.as_mut().poll(task).is_ready() {
+                    told = true;
+                    // Whoever has only just connected has a request on its way.
+                    deadline = deadline.min(Instant::now() + FRESH_LIMIT);
+                    timer.as_mut().reset(deadline);
+                }
+                if (told && !fresh) || is_due(timer.as_mut(), deadline, task) {
                     return Poll::Ready(Err(NoRequest::Closed));
                 }
                 Poll::Pending
@@ -70,6 +79,7 @@ impl Worker {
                 Err(NoRequest::Closed) => return Ok(()),
                 Err(NoRequest::Malformed(fault)) => return Box::pin(self.refuse(&client, fault)).await,
             };
+            fresh = false;
             match end {
                 End::Next => client.borrow_mut().rest(),
                 End::Closed => return Box::pin(close(&client)).await,
@@ -101,7 +111,7 @@ impl Worker {
             Framing::Chunked => ArrivingBody::Http1(client.clone(), None),
             Framing::None | Framing::UntilClose => ArrivingBody::None,
         };
-        let mut serving = pin!(serve(Arrival::new(self, origin, parts, body, head.spelling)));
+        let mut serving = pin!(serve(Arrival::new(&self.latest(), origin, parts, body, head.spelling)));
         let response = poll_fn(|task| {
             if let Poll::Ready(response) = serving.as_mut().poll(task) {
                 return Poll::Ready(Some(response));

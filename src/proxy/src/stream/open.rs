@@ -1,4 +1,5 @@
-//! The streams of a worker that are open, so that those that are cut can be named.
+//! The streams and upgraded connections of a worker that are open, so that a stop can wait for them and name those that
+//! it cuts.
 
 use gwctl_entities::view::Route;
 use std::cell::{Cell, RefCell};
@@ -7,18 +8,28 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::Notify;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct OpenStreams {
     next: Cell<u64>,
     open: RefCell<BTreeMap<u64, Rc<Described>>>,
+    /// Rung when the last one ends.
+    ended: Notify,
+    /// Rung when those that are open are to end.
+    cut: Notify,
 }
 
 #[derive(Debug)]
 struct Described {
     client: Cell<SocketAddr>,
-    listener: SocketAddr,
+    /// None: a request that was upgraded.
+    listener: Option<SocketAddr>,
+    since: Instant,
+    /// Bytes that came in from both sides.
+    bytes: Rc<Cell<u64>>,
     route: RefCell<Option<Arc<Route>>>,
     target: RefCell<Option<String>>,
 }
@@ -31,18 +42,37 @@ pub(crate) struct Entered {
 }
 
 impl OpenStreams {
-    pub(crate) fn enter(streams: &Rc<OpenStreams>, client: SocketAddr, listener: SocketAddr) -> Entered {
+    pub(crate) fn enter(streams: &Rc<OpenStreams>, client: SocketAddr, listener: Option<SocketAddr>) -> Entered {
         let number = streams.next.replace(streams.next.get() + 1);
-        let (route, target) = Default::default();
-        let described = Rc::new(Described { client: Cell::new(client), listener, route, target });
+        let (route, target, bytes) = Default::default();
+        let (client, since) = (Cell::new(client), Instant::now());
+        let described = Rc::new(Described { client, listener, since, bytes, route, target });
         streams.open.borrow_mut().insert(number, described.clone());
         Entered { number, described, streams: streams.clone() }
     }
 
     /// Names those that are about to be cut.
-    pub(crate) fn log_cut(&self) {
+    fn log_cut(&self) {
         for described in self.open.borrow().values() {
-            tracing::warn!(stream = %described, "stream cut at the end of the deadline");
+            let (age, bytes) = (described.since.elapsed().as_secs(), described.bytes.get());
+            tracing::warn!(stream = %described, age_s = age, bytes, "stream cut at the end of the deadline");
+        }
+    }
+
+    /// Ends upgraded connections; streams end with the worker.
+    pub(crate) fn cut(&self) {
+        self.log_cut();
+        self.cut.notify_waiters();
+    }
+
+    /// Waits until none is open.
+    pub(crate) async fn all_ended(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.open.borrow().is_empty() {
+                return;
+            }
+            ended.await;
         }
     }
 }
@@ -57,6 +87,16 @@ impl Entered {
         self.described.route.replace(Some(route));
     }
 
+    /// Ends when this one is to end.
+    pub(crate) async fn cut(&self) {
+        self.streams.cut.notified().await;
+    }
+
+    /// Where bytes that come in are counted.
+    pub(crate) fn bytes(&self) -> Rc<Cell<u64>> {
+        self.described.bytes.clone()
+    }
+
     pub(crate) fn reached(&self, target: String) {
         self.described.target.replace(Some(target));
     }
@@ -64,7 +104,11 @@ impl Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.streams.open.borrow_mut().remove(&self.number);
+        let mut open = self.streams.open.borrow_mut();
+        open.remove(&self.number);
+        if open.is_empty() {
+            self.streams.ended.notify_one();
+        }
     }
 }
 
@@ -76,7 +120,11 @@ impl fmt::Display for Entered {
 
 impl fmt::Display for Described {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} at {}", self.client.get(), self.listener)?;
+        write!(out, "{}", self.client.get())?;
+        match self.listener {
+            Some(listener) => write!(out, " at {listener}")?,
+            None => out.write_str(" upgraded")?,
+        }
         if let Some(route) = &*self.route.borrow() {
             write!(out, " by route {}", route.name.as_deref().unwrap_or(&route.id))?;
         }

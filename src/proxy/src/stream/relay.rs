@@ -21,20 +21,29 @@ pub(crate) struct Limits {
     pub(crate) write: Duration,
 }
 
+impl Limits {
+    /// Never, as far as people are concerned.
+    pub(crate) const NONE: Self = {
+        let decade = Duration::from_secs(10 * 365 * 86_400);
+        Self { read: decade, write: decade }
+    };
+}
+
 /// Copies until both sides have said that they are done; a side that is done may still be sent to. Gives the bytes to
-/// the upstream and from it.
+/// the upstream and from it; what comes in is counted in `bytes` meanwhile.
 ///
 /// # Errors
 /// A side broke, or a limit was reached. Both sides are then closed.
-pub(crate) async fn relay<C, U>(client: C, upstream: U, limits: Limits) -> io::Result<(u64, u64)>
+pub(crate) async fn relay<C, U>(client: C, upstream: U, limits: Limits, bytes: Rc<Cell<u64>>) -> io::Result<(u64, u64)>
 where
     C: AsyncRead + AsyncWrite + Unpin,
     U: AsyncRead + AsyncWrite + Unpin,
 {
     let moved = Rc::new(Cell::new(Instant::now()));
     let (blocked_client, blocked_upstream) = (Rc::<Cell<_>>::default(), Rc::<Cell<_>>::default());
-    let mut client = Watched { stream: client, moved: moved.clone(), blocked: blocked_client.clone() };
-    let mut upstream = Watched { stream: upstream, moved: moved.clone(), blocked: blocked_upstream.clone() };
+    let mut client =
+        Watched { stream: client, bytes: bytes.clone(), moved: moved.clone(), blocked: blocked_client.clone() };
+    let mut upstream = Watched { stream: upstream, bytes, moved: moved.clone(), blocked: blocked_upstream.clone() };
     let expiry = async {
         loop {
             let blocked = [&blocked_client, &blocked_upstream].into_iter().filter_map(|since| since.get());
@@ -57,6 +66,7 @@ where
 /// A stream that notes when bytes move.
 struct Watched<S> {
     stream: S,
+    bytes: Rc<Cell<u64>>,
     moved: Rc<Cell<Instant>>,
     /// Since when a write waits.
     blocked: Rc<Cell<Option<Instant>>>,
@@ -64,8 +74,10 @@ struct Watched<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, task: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(task, into);
         if read.is_ready() {
+            self.bytes.set(self.bytes.get() + (into.filled().len() - before) as u64);
             self.moved.set(Instant::now());
         }
         read

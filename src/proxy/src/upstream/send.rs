@@ -368,15 +368,19 @@ impl Exchange<'_> {
         progress: &Rc<Progress>,
     ) -> Result<ResponseHead, Broken> {
         let mut sending = pin!(connection.send(head, body));
-        let mut timer = pin!(sleep(self.pause(progress)));
+        // Who has to move changes without a word, so that the shortest pause is looked at.
+        let shortest =
+            self.worker.options.client_timeout.min(self.upstream.write_timeout).min(self.upstream.read_timeout);
+        let mut timer = pin!(sleep(shortest));
         loop {
             tokio::select! {
                 biased;
                 outcome = &mut sending => return outcome.map_err(|error| Broken::of(error, Some(progress))),
                 () = &mut timer => {
                     let due = progress.last.get() + self.pause(progress);
-                    if due > Instant::now() {
-                        timer.as_mut().reset(due);
+                    let now = Instant::now();
+                    if due > now {
+                        timer.as_mut().reset(due.min(now + shortest));
                     } else if progress.waits_for_client.get() && !progress.done.get() {
                         return Err(Broken::ByClient(Failure::ClientTimedOut));
                     } else {

@@ -1,0 +1,263 @@
+//! The life of a node's process: start, reloads, a change of the binary, the end.
+
+use super::certificates::FileWatch;
+use super::handover::{Predecessor, Program, Successor};
+use super::reload::Reloader;
+use super::signals::{self, Wish};
+use super::{Node, serving, standalone, stdin_ended};
+use crate::failure::Failure;
+use gwctl_conf::Role;
+use gwctl_lifecycle::{Phase, Shutdown, TaskSet};
+use gwctl_proxy::{Drain, Proxy, ProxyControl};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// File in the prefix with the number of the process.
+pub const PROCESS_FILE: &str = "gwctl.pid";
+/// File in the prefix with what came of the last reload or upgrade: `done` or `failed`, and words.
+pub const OUTCOME_FILE: &str = "gwctl.outcome";
+/// How often certificate files are looked at; what has changed is read at the second look that finds it the same.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Looks between warnings of certificates that end soon: a day.
+const WARN_LOOKS: u64 = 86_400;
+
+/// What a process needs beside its role.
+pub(crate) struct Life {
+    pub(crate) program: Program,
+    pub(crate) reloader: Reloader,
+    pub(crate) until_stdin_ends: bool,
+}
+
+/// What lives beside the tasks and ends with the node.
+pub(crate) struct Running {
+    proxy: Option<Proxy>,
+}
+
+impl Running {
+    pub(crate) fn new(proxy: Option<Proxy>) -> Self {
+        Self { proxy }
+    }
+}
+
+/// How the process ends.
+enum End {
+    /// By this wish.
+    Wished(Wish),
+    /// Another process serves from now on.
+    Succeeded(Successor),
+}
+
+impl Life {
+    pub(crate) async fn run(mut self, node: Node, predecessor: &mut Option<Predecessor>) -> Result<ExitCode, Failure> {
+        let mut wishes = signals::listen()?;
+        let (shutdown, holdings, expiries) = (node.shutdown.clone(), node.holdings.clone(), node.expiries.clone());
+        expiries.set(&node.materials);
+        expiries.warn(unix_seconds());
+        node.parts.add({
+            let expiries = expiries.clone();
+            move |_, materials| {
+                let (expiries, materials) = (expiries.clone(), materials.clone());
+                Ok(Box::new(move || {
+                    expiries.set(&materials);
+                    expiries.warn(unix_seconds());
+                }))
+            }
+        });
+        let mut tasks = TaskSet::new();
+        tracing::info!(
+            role = node.conf.role.as_str(),
+            node_id = node.identity.id,
+            prefix = %node.conf.prefix.display(),
+            version = env!("CARGO_PKG_VERSION"),
+            "starting"
+        );
+        let prefix = node.conf.prefix.clone();
+        let running = match node.conf.role {
+            Role::DataPlane => serving::start_data_plane(node, &mut tasks).await?,
+            Role::ControlPlane | Role::Traditional => standalone::start(node, &mut tasks).await?,
+        };
+        holdings.drop_rest();
+        match predecessor.take() {
+            None => sign(&prefix),
+            Some(predecessor) => {
+                tracing::info!("taking over from the process before");
+                predecessor.ready(holdings.clone(), move || sign(&prefix));
+            }
+        }
+        tracing::info!("started; GET /status/ready on the status listener tells when it is ready");
+        let control = running.proxy.as_ref().map(|proxy| proxy.control().clone());
+        let mut looks = FileWatch::new(self.reloader.conf());
+        let (mut ticks, mut count) = (tokio::time::interval(LOOK_INTERVAL), 0_u64);
+        let until_stdin_ends = self.until_stdin_ends;
+        let mut stdin = std::pin::pin!(stdin_ended());
+        let end = loop {
+            let wish = tokio::select! {
+                Some(wish) = wishes.recv() => wish,
+                () = &mut stdin, if until_stdin_ends => {
+                    tracing::info!("standard input ended, stopping");
+                    break End::Wished(Wish::Quit);
+                }
+                _ = ticks.tick() => {
+                    count += 1;
+                    if count % WARN_LOOKS == 0 {
+                        expiries.warn(unix_seconds());
+                    }
+                    if looks.settled(self.reloader.conf()) {
+                        self.renew_certificates();
+                    }
+                    continue;
+                }
+            };
+            match wish {
+                Wish::Reload => {
+                    self.reload();
+                    looks = FileWatch::new(self.reloader.conf());
+                }
+                Wish::Reopen => control.iter().for_each(ProxyControl::reopen_log),
+                Wish::Upgrade => match self.upgrade(&holdings).await {
+                    Ok(successor) => {
+                        self.tell(Ok(&format!("process {} has taken over", successor.id)));
+                        break End::Succeeded(successor);
+                    }
+                    Err(why) => {
+                        tracing::error!(error = why, "no other process has taken over, this one goes on");
+                        self.tell(Err(&why));
+                    }
+                },
+                wish @ (Wish::Quit | Wish::Stop) => break End::Wished(wish),
+            }
+        };
+        holdings.close();
+        self.end(end, running, tasks, &shutdown, wishes).await;
+        tracing::info!("stopped");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn reload(&mut self) {
+        match self.reloader.reload() {
+            Ok(reloaded) => {
+                reloaded.log();
+                self.tell(Ok(&reloaded.in_words()));
+            }
+            Err(failure) => {
+                let why = failure.in_words();
+                tracing::error!(error = why, "settings refused, those before stay in force");
+                self.tell(Err(&why));
+            }
+        }
+    }
+
+    /// Leaves word of what came of a reload or an upgrade, for `gwctl reload` and `gwctl upgrade`.
+    fn tell(&self, outcome: Result<&str, &str>) {
+        let (word, text) = match outcome {
+            Ok(text) => ("done", text),
+            Err(text) => ("failed", text),
+        };
+        let file = self.reloader.conf().prefix.join(OUTCOME_FILE);
+        if let Err(error) = write_whole(&file, &format!("{word} {text}")) {
+            tracing::warn!(file = %file.display(), %error, "cannot write what came of it");
+        }
+    }
+
+    fn renew_certificates(&mut self) {
+        match self.reloader.renew_certificates() {
+            Ok(reloaded) if reloaded.applied.is_empty() => {}
+            Ok(reloaded) => tracing::info!(
+                settings = reloaded.applied.join(", "),
+                "certificates have changed: new connections use them, open ones stay"
+            ),
+            Err(failure) => {
+                tracing::error!(error = failure.in_words(), "certificates refused, those before stay in force");
+            }
+        }
+    }
+
+    async fn upgrade(&self, holdings: &std::sync::Arc<super::sockets::Holdings>) -> Result<Successor, String> {
+        if self.until_stdin_ends {
+            return Err("this process was started to end with another one".to_owned());
+        }
+        if std::process::id() == 1 {
+            return Err(
+                "this process is the first of its container, which would end with it; change the image".to_owned()
+            );
+        }
+        let (program, holdings) = (self.program.clone(), holdings.clone());
+        tracing::info!("starting the process that takes over");
+        let started = tokio::task::spawn_blocking(move || Successor::start(&program, &holdings)).await;
+        let successor = started.unwrap_or_else(|error| Err(error.to_string()))?;
+        tracing::info!(process = successor.id, "the other process accepts connections, this one ends");
+        Ok(successor)
+    }
+
+    /// Lets what is in flight end, and ends.
+    async fn end(
+        self,
+        end: End,
+        running: Running,
+        tasks: TaskSet,
+        shutdown: &Shutdown,
+        mut wishes: mpsc::Receiver<Wish>,
+    ) {
+        let conf = self.reloader.conf();
+        let fast = Drain { requests: conf.shutdown_fast_grace, streams: Duration::ZERO };
+        let slow = Drain::all(conf.shutdown_grace);
+        let drain = if matches!(end, End::Wished(Wish::Stop)) { fast } else { slow };
+        shutdown.enter(Phase::StopAccepting);
+        let control = running.proxy.as_ref().map(|proxy| proxy.control().clone());
+        let hastened = async {
+            while let Some(wish) = wishes.recv().await {
+                if let (Wish::Stop, Some(control)) = (wish, &control) {
+                    control.hasten(fast);
+                }
+            }
+            std::future::pending::<()>().await;
+        };
+        let ended = async {
+            let proxy = async {
+                if let Some(proxy) = running.proxy {
+                    proxy.stop_within(drain).await;
+                }
+            };
+            match end {
+                End::Wished(_) => {
+                    proxy.await;
+                    tasks.shut_down(shutdown, drain.requests).await;
+                    let _ = std::fs::remove_file(conf.prefix.join(PROCESS_FILE));
+                }
+                // The other process waits for the end of what writes, not for the last request.
+                End::Succeeded(successor) => {
+                    let rest = async {
+                        tasks.shut_down(shutdown, drain.requests).await;
+                        successor.yield_turn();
+                    };
+                    tokio::join!(proxy, rest);
+                }
+            }
+        };
+        tokio::select! {
+            () = ended => {}
+            () = hastened => {}
+        }
+    }
+}
+
+/// Writes the number of this process into the prefix, for `kill` and for supervisors.
+fn sign(prefix: &Path) {
+    let file: PathBuf = prefix.join(PROCESS_FILE);
+    if let Err(error) = write_whole(&file, &std::process::id().to_string()) {
+        tracing::warn!(file = %file.display(), %error, "cannot write the number of the process");
+    }
+}
+
+/// Writes a line beside the file and renames, so that nobody reads half of it.
+fn write_whole(file: &Path, line: &str) -> std::io::Result<()> {
+    let beside = file.with_extension("new");
+    std::fs::write(&beside, format!("{line}\n"))?;
+    std::fs::rename(&beside, file)
+}
+
+fn unix_seconds() -> i64 {
+    i64::try_from(gwctl_store::unix_millis() / 1000).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,135 @@
+//! What one process of a node hands to the one that takes its place: listening sockets and the lock of its folder.
+
+use gwctl_control_plane::ClusterSockets;
+use gwctl_store::{FolderLock, StoreError};
+use std::fs::File;
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// See the module.
+pub(crate) struct Holdings {
+    handed: Mutex<Vec<TcpListener>>,
+    handed_lock: Mutex<Option<File>>,
+    /// Everything again, to be handed on.
+    open: Mutex<Vec<TcpListener>>,
+    lock: Mutex<Option<File>>,
+    /// Set once the process before writes no more, or there was none.
+    turn: watch::Sender<bool>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // All of them hold whole values.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Holdings {
+    /// Of a node that begins from nothing.
+    pub(crate) fn none() -> Self {
+        Self::handed(Vec::new(), None, true)
+    }
+
+    /// Of a node that takes the place of another; `turn`: it may write at once.
+    pub(crate) fn handed(sockets: Vec<TcpListener>, lock: Option<File>, turn: bool) -> Self {
+        Self {
+            handed: Mutex::new(sockets),
+            handed_lock: Mutex::new(lock),
+            open: Mutex::default(),
+            lock: Mutex::default(),
+            turn: watch::Sender::new(turn),
+        }
+    }
+
+    /// Sockets that listen on an address: those handed over first, and as many new ones as are missing.
+    pub(crate) fn listen(&self, address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+        let mut sockets = self.take(address);
+        let missing = count.saturating_sub(sockets.len());
+        let made = match (sockets.len(), missing) {
+            (0, _) => gwctl_proxy::listen(address, count)?,
+            (_, 0) => Vec::new(),
+            _ => gwctl_proxy::listen_beside(address, missing)?,
+        };
+        sockets.extend(made);
+        for socket in &sockets {
+            self.keep(socket.try_clone()?);
+        }
+        Ok(sockets)
+    }
+
+    /// The sockets of this address that were handed over.
+    pub(crate) fn take(&self, address: SocketAddr) -> Vec<TcpListener> {
+        let mut handed = locked(&self.handed);
+        let wanted = |socket: &mut TcpListener| socket.local_addr().is_ok_and(|own| own == address);
+        handed.extract_if(.., wanted).collect()
+    }
+
+    /// Keeps a socket to be handed on.
+    pub(crate) fn keep(&self, socket: TcpListener) {
+        locked(&self.open).push(socket);
+    }
+
+    /// The lock of a folder, handed over or taken now.
+    pub(crate) fn claim(&self, folder: &Path) -> Result<FolderLock, StoreError> {
+        let handed = locked(&self.handed_lock).take().and_then(|file| FolderLock::handed(file, folder));
+        let lock = handed.map_or_else(|| FolderLock::claim(folder), Ok)?;
+        *locked(&self.lock) = lock.share().ok();
+        Ok(lock)
+    }
+
+    /// Sockets that were handed over and that nobody has taken: their addresses are no longer in the settings.
+    pub(crate) fn drop_rest(&self) {
+        let rest: Vec<_> = locked(&self.handed).drain(..).filter_map(|socket| socket.local_addr().ok()).collect();
+        for address in rest {
+            tracing::warn!(%address, "the process before listened here, the settings no longer do: closed");
+        }
+    }
+
+    /// Everything that a process needs to take this one's place, each with its name.
+    pub(crate) fn share(&self) -> io::Result<Vec<(&'static str, OwnedFd)>> {
+        let mut things = Vec::new();
+        for socket in locked(&self.open).iter() {
+            things.push(("socket", socket.try_clone()?.into()));
+        }
+        if let Some(lock) = locked(&self.lock).as_ref() {
+            things.push(("lock", lock.try_clone()?.into()));
+        }
+        Ok(things)
+    }
+
+    /// Lets go of the copies: a listener is closed once the last copy of its socket is.
+    pub(crate) fn close(&self) {
+        locked(&self.open).clear();
+        locked(&self.lock).take();
+    }
+
+    /// From now on this process may write.
+    pub(crate) fn take_turn(&self) {
+        self.turn.send_replace(true);
+    }
+
+    /// Ends when this process may write.
+    pub(crate) fn turn(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut turn = self.turn.subscribe();
+        // An error means that the holdings are gone with the node.
+        async move { _ = turn.wait_for(|come| *come).await }
+    }
+}
+
+impl ClusterSockets for Holdings {
+    fn handed(&self, address: SocketAddr) -> Option<TcpListener> {
+        self.take(address).pop()
+    }
+
+    fn opened(&self, socket: TcpListener) {
+        self.keep(socket);
+    }
+
+    fn turn(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(Holdings::turn(self))
+    }
+}

@@ -1,0 +1,170 @@
+//! SIGUSR2: another process takes over without a lost connection.
+
+use crate::load::{Load, Upgraded, echoing_upstream};
+use crate::{GWCTL, route_to, serving, signal, wait_for_log};
+use gwctl_testkit::{Cluster, Node, NodeOptions, get, post, wait_until};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// The process of a node that has taken over; killed with the test.
+struct Heir(u32);
+
+impl Heir {
+    /// Waits until another process than this one has signed.
+    fn after(prefix: &Path, before: u32) -> Self {
+        let mut found = None;
+        wait_until("another process to take over", || {
+            found = number(prefix).filter(|id| *id != before);
+            found.is_some()
+        });
+        Self(found.expect("found"))
+    }
+
+    fn memory_of_name(&self) -> String {
+        std::fs::read_to_string(format!("/proc/{}/comm", self.0)).unwrap_or_default()
+    }
+}
+
+impl Drop for Heir {
+    fn drop(&mut self) {
+        // Only while it is still a gwctl: the number may belong to another process by now.
+        if self.memory_of_name().starts_with("gwctl") {
+            let _ = std::process::Command::new("kill").args(["-KILL", &self.0.to_string()]).status();
+        }
+    }
+}
+
+fn number(prefix: &Path) -> Option<u32> {
+    std::fs::read_to_string(prefix.join("gwctl.pid")).ok()?.trim().parse().ok()
+}
+
+/// A copy of the program that a test may replace.
+fn copy_of_program(cluster: &Cluster) -> PathBuf {
+    let program = cluster.path("gwctl");
+    std::fs::hard_link(GWCTL, &program).or_else(|_| std::fs::copy(GWCTL, &program).map(drop)).unwrap();
+    program
+}
+
+fn upgrade(node: &mut Node, prefix: &Path, before: u32) -> Heir {
+    signal(before, "USR2");
+    let heir = Heir::after(prefix, before);
+    if before == node.id() {
+        assert!(node.ended().success(), "{}", node.log());
+    }
+    heir
+}
+
+#[test]
+fn a_traditional_node_changes_its_binary_under_load_without_a_failed_request() {
+    let cluster = Cluster::new(GWCTL);
+    let (mut node, _upstream) = serving(&cluster);
+    let prefix = cluster.path("node");
+    let load = Load::start(node.proxy());
+    let first = node.id();
+    let heir = upgrade(&mut node, &prefix, first);
+    load.wait_for(200);
+    // The store went over too: a change made now is served.
+    assert_eq!(post(node.admin(), "/services/echo/routes", &json!({"paths": ["/later"]})).status, 201);
+    wait_until("the new route to answer", || get(node.proxy(), "/later").status == 200);
+    let second = heir.0;
+    signal(second, "USR2");
+    let heir = Heir::after(&prefix, second);
+    load.wait_for(200);
+    assert_eq!(get(node.admin(), "/routes").json()["data"].as_array().unwrap().len(), 2);
+    let (answered, failures) = load.end();
+    assert!(failures.is_empty(), "{failures:?} beside {answered} answers");
+    drop(heir);
+}
+
+#[test]
+fn a_program_that_does_not_start_leaves_the_old_process_as_it_was() {
+    let cluster = Cluster::new(GWCTL);
+    let upstream = gwctl_testkit::Upstream::start();
+    let program = copy_of_program(&cluster);
+    let node = Node::start(&program, &cluster.options("node", "traditional"));
+    route_to(&node, upstream.port);
+    std::fs::remove_file(&program).unwrap();
+    std::fs::write(&program, "#!/bin/sh\nexit 7\n").unwrap();
+    let runnable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, runnable).unwrap();
+    signal(node.id(), "USR2");
+    wait_for_log(&node, "no other process has taken over, this one goes on");
+    assert_eq!(get(node.proxy(), "/echo").status, 200);
+    assert_eq!(get(node.admin(), "/status").status, 200);
+}
+
+#[test]
+fn settings_that_are_wrong_keep_the_new_process_from_taking_over_and_are_told() {
+    let cluster = Cluster::new(GWCTL);
+    let file = cluster.path("kong.conf");
+    std::fs::write(&file, "log_level = notice\n").unwrap();
+    let options = cluster.options("node", "traditional");
+    let node = start_with_file(&options, &file);
+    std::fs::write(&file, "log_level = loud\n").unwrap();
+    signal(node.id(), "USR2");
+    wait_for_log(&node, "expected one of debug");
+    wait_for_log(&node, "this one goes on");
+    assert_eq!(get(node.status(), "/status").status, 200);
+}
+
+pub(crate) fn start_with_file(options: &NodeOptions, file: &Path) -> Node {
+    // The settings file is named by the wrapper: the test's nodes are configured by variables alone.
+    let wrapper = options.prefix.with_extension("sh");
+    std::fs::write(&wrapper, format!("#!/bin/sh\nexec {GWCTL} \"$@\" -c {}\n", file.display())).unwrap();
+    let runnable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&wrapper, runnable).unwrap();
+    Node::start(&wrapper, options)
+}
+
+#[test]
+fn a_data_plane_changes_its_binary_and_its_websockets_get_the_time_to_drain() {
+    let cluster = Cluster::new(GWCTL);
+    let cp = cluster.start(&cluster.options("cp", "control_plane"));
+    let options = cluster.options("dp", "data_plane").set("shutdown_grace", 30);
+    let mut dp = cluster.start(&options);
+    let upstream = gwctl_testkit::Upstream::start();
+    for (name, port) in [("echo", upstream.port), ("socket", echoing_upstream())] {
+        let service = json!({"name": name, "host": "127.0.0.1", "port": port});
+        assert_eq!(post(cp.admin(), "/services", &service).status, 201);
+        let route = json!({"paths": [format!("/{name}")]});
+        assert_eq!(post(cp.admin(), &format!("/services/{name}/routes"), &route).status, 201);
+    }
+    wait_until("the routes to answer", || ["/echo", "/socket"].iter().all(|path| get(dp.proxy(), path).status == 200));
+    let mut socket = Upgraded::open(dp.proxy(), "/socket");
+    let load = Load::start(dp.proxy());
+    let before = dp.id();
+    signal(before, "USR2");
+    let heir = Heir::after(&cluster.path("dp"), before);
+    load.wait_for(200);
+    assert!(socket.echoes(), "the socket stays with the old process");
+    assert!(!dp.has_ended());
+    // The link went over: the new process is configured by the control plane.
+    assert_eq!(post(cp.admin(), "/services/echo/routes", &json!({"paths": ["/later"]})).status, 201);
+    wait_until("the new route to answer", || get(dp.proxy(), "/later").status == 200);
+    assert!(socket.echoes());
+    drop(socket);
+    assert!(dp.ended().success(), "{}", dp.log());
+    let (answered, failures) = load.end();
+    assert!(failures.is_empty(), "{failures:?} beside {answered} answers");
+    drop(heir);
+}
+
+#[test]
+fn a_control_plane_hands_its_store_and_its_data_planes_over() {
+    let cluster = Cluster::new(GWCTL);
+    let mut cp = cluster.start(&cluster.options("cp", "control_plane"));
+    let dp = cluster.start(&cluster.options("dp", "data_plane"));
+    let upstream = gwctl_testkit::Upstream::start();
+    let service = json!({"name": "echo", "host": "127.0.0.1", "port": upstream.port});
+    assert_eq!(post(cp.admin(), "/services", &service).status, 201);
+    assert_eq!(post(cp.admin(), "/services/echo/routes", &json!({"paths": ["/echo"]})).status, 201);
+    wait_until("the route to answer", || get(dp.proxy(), "/echo").status == 200);
+    let load = Load::start(dp.proxy());
+    let before = cp.id();
+    let heir = upgrade(&mut cp, &cluster.path("cp"), before);
+    assert_eq!(post(cp.admin(), "/services/echo/routes", &json!({"paths": ["/later"]})).status, 201);
+    wait_until("the change to reach the data plane", || get(dp.proxy(), "/later").status == 200);
+    let (answered, failures) = load.end();
+    assert!(failures.is_empty(), "{failures:?} beside {answered} answers");
+    drop(heir);
+}
