@@ -150,6 +150,8 @@ pub fn load_located(
     process.run(&mut walk, fill);
     judge(&facts, &process, &mut walk, options)?;
     let mut loaded = process.finish(&walk);
+    // What was written is a million texts by now; to give them back takes a while.
+    share::parts(&mut walk.items, options.threads, |item| drop(std::mem::take(&mut item.input)));
     if options.mode != Mode::Partial {
         add_workspace(registry, &mut loaded, fill).map_err(|error| Refusal { error, mistakes: Vec::new() })?;
     }
