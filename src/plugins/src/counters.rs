@@ -73,6 +73,27 @@ impl Counters {
         by
     }
 
+    /// Adds 1 unless the value has reached `most`; gives the value before. The end of a new counter is asked for only
+    /// when it is needed.
+    pub fn add_below(&self, key: &str, most: f64, expires: impl FnOnce() -> u64, now: u64) -> u64 {
+        let mut shard = self.shard(key);
+        let known = shard.entries.get_mut(key);
+        let value = known.as_ref().filter(|entry| entry.expires > now).map_or(0, |entry| entry.value);
+        // Exact up to 2^53.
+        if value as f64 >= most {
+            return value;
+        }
+        match known {
+            Some(entry) if entry.expires > now => entry.value = value + 1,
+            Some(entry) => *entry = Entry { value: 1, expires: expires() },
+            None => {
+                shard.sweep(now);
+                shard.entries.insert(key.into(), Entry { value: 1, expires: expires() });
+            }
+        }
+        value
+    }
+
     /// Forgets a counter.
     pub fn remove(&self, key: &str) {
         self.shard(key).entries.remove(key);
@@ -101,6 +122,17 @@ mod tests {
         assert_eq!(counters.get("a", 99), 3);
         assert_eq!(counters.get("a", 100), 0);
         assert_eq!(counters.add("a", 1, 200, 100), 1);
+    }
+
+    #[test]
+    fn a_counter_with_a_limit_stops_there() {
+        let counters = Counters::default();
+        let count = |now| counters.add_below("a", 2.0, || now + 10, now);
+        assert_eq!([count(0), count(1), count(2), count(3)], [0, 1, 2, 2]);
+        assert_eq!(counters.get("a", 9), 2);
+        assert_eq!([count(10), count(11)], [0, 1], "it starts anew once it has expired");
+        assert_eq!(counters.add_below("none", 0.0, || 10, 0), 0);
+        assert_eq!(counters.get("none", 0), 0);
     }
 
     #[test]

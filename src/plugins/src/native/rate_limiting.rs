@@ -65,6 +65,8 @@ enum Policy {
 struct Limit {
     period: Period,
     most: f64,
+    /// The same as text.
+    shown: HeaderValue,
     limit_header: HeaderName,
     remaining_header: HeaderName,
 }
@@ -125,6 +127,7 @@ fn limits(config: &Config) -> Vec<Limit> {
             config.$field.map(|most| Limit {
                 period: Period::$period,
                 most,
+                shown: number(most),
                 limit_header: HeaderName::from_static(concat!("x-ratelimit-limit-", stringify!($field))),
                 remaining_header: HeaderName::from_static(concat!("x-ratelimit-remaining-", stringify!($field))),
             })
@@ -178,8 +181,17 @@ impl RateLimiting {
     /// Counts the request unless a limit is reached. What was left before it, and whether it may pass.
     fn count(&self, context: &Context) -> (Vec<Usage<'_>>, bool) {
         let (counters, now) = (&context.node.counters, context.now());
-        let mut name = format!("{}{}:", self.prefix, self.identifier(context));
+        let identifier = self.identifier(context);
+        let mut name = String::with_capacity(self.prefix.len() + identifier.len() + ":second".len());
+        name.extend([self.prefix.as_str(), &identifier, ":"]);
         let length = name.len();
+        if let [limit] = self.limits.as_slice() {
+            // The counter itself sees to it that looking and counting is one step.
+            name.push_str(limit.period.name());
+            let end = || limit.period.window(now / 1000).1 * 1000;
+            let remaining = limit.most - counters.add_below(&name, limit.most, end, now) as f64;
+            return (vec![Usage { limit, remaining }], remaining > 0.0);
+        }
         let _step = step(&name);
         let mut usage = Vec::with_capacity(self.limits.len());
         for limit in &self.limits {
@@ -203,21 +215,22 @@ impl RateLimiting {
     /// The headers. The unnumbered ones tell the limit that is nearest, of equals the longest.
     fn tell(&self, usage: &[Usage<'_>], passes: bool, now: u64) -> Vec<(HeaderName, HeaderValue)> {
         let mut told = Vec::with_capacity(usage.len() * 2 + 4);
-        let mut nearest: Option<(&Limit, f64)> = None;
+        let mut nearest: Option<(&Limit, f64, HeaderValue)> = None;
         for Usage { limit, remaining } in usage {
             // This request itself is taken off where it counted and where it was refused.
             let counts = passes || *remaining <= 0.0;
             let left = if counts { remaining - 1.0 } else { *remaining }.max(0.0);
-            if nearest.is_none_or(|(_, least)| left <= least) {
-                nearest = Some((limit, left));
+            let text = number(left);
+            if nearest.as_ref().is_none_or(|(_, least, _)| left <= *least) {
+                nearest = Some((limit, left, text.clone()));
             }
-            told.push((limit.limit_header.clone(), number(limit.most)));
-            told.push((limit.remaining_header.clone(), number(left)));
+            told.push((limit.limit_header.clone(), limit.shown.clone()));
+            told.push((limit.remaining_header.clone(), text));
         }
-        if let Some((limit, left)) = nearest {
+        if let Some((limit, _, remaining)) = nearest {
             let passed = now - limit.period.window(now).0;
             let reset = HeaderValue::from(limit.period.seconds().saturating_sub(passed).max(1));
-            told.extend([(LIMIT, number(limit.most)), (REMAINING, number(left)), (RESET, reset.clone())]);
+            told.extend([(LIMIT, limit.shown.clone()), (REMAINING, remaining), (RESET, reset.clone())]);
             if !passes {
                 told.push((RETRY_AFTER, reset));
             }
