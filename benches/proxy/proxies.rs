@@ -1,17 +1,22 @@
 //! The proxies and their upstream, each as its makers would set it up.
 
+use crate::parts::Load;
 use std::fmt::Write;
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Where the proxy under test listens.
 pub(crate) const ADDRESS: &str = "127.0.0.1:18000";
+pub(crate) const TLS_ADDRESS: &str = "127.0.0.1:18443";
+const PORT: u16 = 18000;
+const TLS_PORT: u16 = 18443;
 const UPSTREAM_PORT: u16 = 18001;
 /// Key of the only consumer; sent to all proxies alike.
 pub(crate) const KEY: &str = "benchmark";
 const ROUTES: usize = 1000;
+const LARGE: usize = 100 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -22,14 +27,66 @@ pub(crate) enum Kind {
     GwctlKeyAuthRateLimiting,
 }
 
-/// In the order they are run; the first is what the others are measured by.
-pub(crate) const KINDS: [Kind; 5] =
-    [Kind::Nginx, Kind::Haproxy, Kind::Gwctl, Kind::GwctlKeyAuth, Kind::GwctlKeyAuthRateLimiting];
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Haproxy => "HAProxy",
+            Self::Gwctl => "gwctl",
+            Self::GwctlKeyAuth => "gwctl, key-auth",
+            Self::GwctlKeyAuthRateLimiting => "gwctl, key-auth + rate-limiting local",
+        }
+    }
+}
+
+/// What all runs share: the folder, the program, a certificate, the upstream.
+pub(crate) struct Site {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+    _upstream: Running,
+}
+
+impl Site {
+    pub(crate) fn new() -> Site {
+        let folder = tempfile::tempdir().unwrap();
+        let upstream = upstream(folder.path());
+        certificate(folder.path());
+        Site { program: program(), folder, _upstream: upstream }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// The program as it ships.
+fn program() -> PathBuf {
+    if let Some(path) = std::env::var_os("GWCTL") {
+        return path.into();
+    }
+    let mut build = Command::new(env!("CARGO"));
+    let status = build.args(["build", "--profile", "dist", "-p", "gwctl"]).status().unwrap();
+    assert!(status.success(), "cargo build --profile dist -p gwctl failed");
+    // Beside the folder of the profile that this benchmark was built with.
+    let built = Path::new(env!("CARGO_BIN_EXE_gwctl"));
+    built.parent().and_then(Path::parent).unwrap().join("dist/gwctl")
+}
+
+/// A certificate that signs itself, and the same with its key in one file.
+fn certificate(folder: &Path) {
+    let (key, cert) = (folder.join("key.pem"), folder.join("cert.pem"));
+    let mut command = Command::new("openssl");
+    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+    command.args(["-days", "2", "-subj", "/CN=localhost", "-keyout"]).arg(&key).arg("-out").arg(&cert);
+    let out = command.output().unwrap();
+    assert!(out.status.success(), "openssl: {}", String::from_utf8_lossy(&out.stderr));
+    let both = std::fs::read_to_string(&cert).unwrap() + &std::fs::read_to_string(&key).unwrap();
+    std::fs::write(folder.join("both.pem"), both).unwrap();
+}
 
 /// A process that ends with its value.
 pub(crate) struct Running {
     child: Child,
-    pub(crate) port: u16,
 }
 
 impl Running {
@@ -39,15 +96,22 @@ impl Running {
 
     fn start(mut command: Command, port: u16) -> Self {
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut child = child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let child = child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let mut running = Self { child };
+        running.wait(port);
+        running
+    }
+
+    /// Waits until it listens.
+    fn wait(&mut self, port: u16) {
         for _ in 0..600 {
             if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Self { child, port };
+                return;
             }
-            assert!(child.try_wait().unwrap().is_none(), "{command:?} ended");
+            assert!(self.child.try_wait().unwrap().is_none(), "the process that should listen on port {port} ended");
             std::thread::sleep(Duration::from_millis(50));
         }
-        panic!("{command:?} does not listen on port {port}");
+        panic!("nothing listens on port {port}");
     }
 }
 
@@ -65,10 +129,14 @@ fn on_core(core: &str, program: &str) -> Command {
     command
 }
 
-/// nginx that answers with 20 bytes.
-pub(crate) fn upstream(folder: &Path) -> Running {
+/// nginx that answers with 20 bytes or a file.
+fn upstream(folder: &Path) -> Running {
+    let large = folder.join("large");
+    std::fs::write(&large, vec![b'x'; LARGE]).unwrap();
     let body = format!(
-        "server {{ listen 127.0.0.1:{UPSTREAM_PORT} backlog=4096; location / {{ return 200 '01234567890123456789'; }} }}"
+        "sendfile on;\nserver {{ listen 127.0.0.1:{UPSTREAM_PORT} backlog=4096;\n\
+         location ~ /large$ {{ alias {}; }}\nlocation / {{ return 200 '01234567890123456789'; }} }}",
+        large.display()
     );
     nginx(folder, "upstream", "1", &body, UPSTREAM_PORT)
 }
@@ -77,8 +145,8 @@ fn nginx(folder: &Path, name: &str, core: &str, servers: &str, port: u16) -> Run
     let own = folder.join(name);
     std::fs::create_dir_all(&own).unwrap();
     let text = format!(
-        "daemon off; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log;\n\
-         events {{ worker_connections 4096; }}\n\
+        "daemon off; worker_processes 1; worker_rlimit_nofile 20000; pid {dir}/pid; error_log {dir}/error.log;\n\
+         events {{ worker_connections 16000; }}\n\
          http {{ access_log off; keepalive_requests 100000000; client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;\n\
          fastcgi_temp_path {dir}/fastcgi; uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;\n{servers}\n}}\n",
         dir = own.display()
@@ -90,21 +158,33 @@ fn nginx(folder: &Path, name: &str, core: &str, servers: &str, port: u16) -> Run
     Running::start(command, port)
 }
 
-pub(crate) fn start(kind: Kind, folder: &Path, upstream: u16) -> Running {
-    let port = ADDRESS.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap();
+pub(crate) fn start(kind: Kind, site: &Site, load: Load) -> Running {
+    let mut running = begin(kind, site, load);
+    // It listens for TLS as well, and may begin to do so a little later.
+    running.wait(TLS_PORT);
+    running
+}
+
+fn begin(kind: Kind, site: &Site, load: Load) -> Running {
     match kind {
-        Kind::Nginx => nginx(folder, "proxy", "0", &nginx_servers(upstream), port),
-        Kind::Haproxy => haproxy(folder, upstream, port),
-        Kind::Gwctl => gwctl(folder, upstream, port, &[]),
-        Kind::GwctlKeyAuth => gwctl(folder, upstream, port, &["key-auth"]),
-        Kind::GwctlKeyAuthRateLimiting => gwctl(folder, upstream, port, &["key-auth", "rate-limiting"]),
+        Kind::Nginx => nginx(site.path(), "proxy", "0", &nginx_servers(site.path(), load), PORT),
+        Kind::Haproxy => haproxy(site.path()),
+        Kind::Gwctl => gwctl(site, &[]),
+        Kind::GwctlKeyAuth => gwctl(site, &["key-auth"]),
+        Kind::GwctlKeyAuthRateLimiting => gwctl(site, &["key-auth", "rate-limiting"]),
     }
 }
 
-fn nginx_servers(upstream: u16) -> String {
-    let mut text =
-        format!("upstream up {{ server 127.0.0.1:{upstream}; keepalive 128; keepalive_requests 100000000; }}\n");
-    let _ = writeln!(text, "server {{ listen {ADDRESS} backlog=4096;");
+fn nginx_servers(folder: &Path, load: Load) -> String {
+    let mut text = format!(
+        "upstream up {{ server 127.0.0.1:{UPSTREAM_PORT}; keepalive 512; keepalive_requests 100000000; }}\n\
+         ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/key.pem; ssl_protocols TLSv1.2 TLSv1.3;\n",
+        dir = folder.display()
+    );
+    if load == Load::Large {
+        text += "proxy_buffer_size 32k; proxy_buffers 8 32k; proxy_busy_buffers_size 64k;\n";
+    }
+    let _ = writeln!(text, "server {{ listen {ADDRESS} backlog=16000; listen {TLS_ADDRESS} ssl backlog=4096;");
     for number in 0..ROUTES {
         let _ = writeln!(
             text,
@@ -115,7 +195,7 @@ fn nginx_servers(upstream: u16) -> String {
     text + "}\n"
 }
 
-fn haproxy(folder: &Path, upstream: u16, port: u16) -> Running {
+fn haproxy(folder: &Path) -> Running {
     let map: String = (0..ROUTES).fold(String::new(), |mut map, number| {
         let _ = writeln!(map, "/bench/{number}/ up");
         map
@@ -123,21 +203,23 @@ fn haproxy(folder: &Path, upstream: u16, port: u16) -> Running {
     let (map_path, path) = (folder.join("routes.map"), folder.join("haproxy.cfg"));
     std::fs::write(&map_path, map).unwrap();
     let text = format!(
-        "global\n nbthread 1\n maxconn 4096\ndefaults\n mode http\n timeout client 60s\n timeout server 60s\n timeout connect 5s\n \
-         option forwardfor\n http-reuse always\nfrontend in\n bind {ADDRESS}\n use_backend %[path,map_beg({})]\n\
-         backend up\n server one 127.0.0.1:{upstream} pool-max-conn 128\n",
+        "global\n nbthread 1\n maxconn 9900\n ssl-default-bind-options ssl-min-ver TLSv1.2\ndefaults\n mode http\n timeout client 60s\n timeout server 60s\n timeout connect 5s\n \
+         option forwardfor\n http-reuse always\nfrontend in\n bind {ADDRESS}\n bind {TLS_ADDRESS} ssl crt {}\n use_backend %[path,map_beg({})]\n\
+         backend up\n server one 127.0.0.1:{UPSTREAM_PORT} pool-max-conn 512\n",
+        folder.join("both.pem").display(),
         map_path.display()
     );
     std::fs::write(&path, text).unwrap();
     let mut command = on_core("0", "haproxy");
     command.arg("-db").arg("-f").arg(&path);
-    Running::start(command, port)
+    Running::start(command, PORT)
 }
 
 /// A node without a store, from a file.
-fn gwctl(folder: &Path, upstream: u16, port: u16, plugins: &[&str]) -> Running {
+fn gwctl(site: &Site, plugins: &[&str]) -> Running {
+    let folder = site.path();
     let mut text =
-        format!("_format_version: '3.0'\nservices:\n- name: up\n  url: http://127.0.0.1:{upstream}\n  routes:\n");
+        format!("_format_version: '3.0'\nservices:\n- name: up\n  url: http://127.0.0.1:{UPSTREAM_PORT}\n  routes:\n");
     for number in 0..ROUTES {
         let _ = writeln!(text, "  - name: r{number}\n    paths: [/bench/{number}/]");
     }
@@ -151,9 +233,8 @@ fn gwctl(folder: &Path, upstream: u16, port: u16, plugins: &[&str]) -> Running {
     }
     let path = folder.join("gwctl.yaml");
     std::fs::write(&path, text).unwrap();
-    let program = std::env::var("GWCTL").unwrap_or_else(|_| env!("CARGO_BIN_EXE_gwctl").to_owned());
     let prefix = tempfile::tempdir_in(folder).unwrap().keep();
-    let mut command = on_core("0", &program);
+    let mut command = on_core("0", &site.program.to_string_lossy());
     command
         .arg("start")
         .env_clear()
@@ -161,10 +242,12 @@ fn gwctl(folder: &Path, upstream: u16, port: u16, plugins: &[&str]) -> Running {
         .env("KONG_PREFIX", prefix)
         .env("KONG_DATABASE", "off")
         .env("KONG_DECLARATIVE_CONFIG", &path)
-        .env("KONG_PROXY_LISTEN", format!("127.0.0.1:{port}"))
+        .env("KONG_PROXY_LISTEN", format!("{ADDRESS}, {TLS_ADDRESS} ssl"))
+        .env("KONG_SSL_CERT", folder.join("cert.pem"))
+        .env("KONG_SSL_CERT_KEY", folder.join("key.pem"))
         .env("KONG_ADMIN_LISTEN", "off")
         .env("KONG_STATUS_LISTEN", "off")
         .env("KONG_LOG_LEVEL", "error")
         .env("KONG_NGINX_WORKER_PROCESSES", "1");
-    Running::start(command, port)
+    Running::start(command, PORT)
 }
