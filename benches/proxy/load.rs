@@ -71,7 +71,7 @@ fn p99_at_rate(time: Duration) -> f64 {
     let began = rows.iter().map(|row| row[0]).min().unwrap();
     // The first second warms up.
     let mut micros: Vec<i64> = rows.iter().filter(|row| row[0] > began + 1_000_000).map(|row| row[2]).collect();
-    assert!(micros.len() as f64 > 0.95 * RATE * time.as_secs_f64(), "the load did not reach its rate");
+    assert!(micros.len() as f64 > 0.9 * RATE * time.as_secs_f64(), "the load did not reach its rate");
     micros.sort_unstable();
     micros[micros.len() * 99 / 100] as f64 / 1000.0
 }
