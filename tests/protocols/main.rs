@@ -206,3 +206,19 @@ fn pages_of_errors_come_in_the_form_that_is_accepted() {
     let seen = curl(&["--http2-prior-knowledge", "-X", "POST", "-H", "Content-Type: application/grpc", &url]);
     assert!(seen.to_ascii_lowercase().contains("grpc-status: 5"), "{seen}");
 }
+
+#[test]
+fn pages_of_errors_are_those_of_the_operator_where_there_are_some() {
+    if program("curl").is_none() {
+        return;
+    }
+    let files = Stage::new(|options| options);
+    let html = files.file("page.html", "<h1>%s</h1><i>%s</i><u>100%%</u>");
+    let stage = Stage::new(|options| options.set("error_template_html", html.display()));
+    let url = format!("http://127.0.0.1:{}/nowhere", stage.plain);
+    let seen = curl(&["-H", "Accept: text/html", &url]);
+    assert!(seen.contains("<h1>no Route matched with those values</h1><i>"), "{seen}");
+    assert!(seen.ends_with("</i><u>100%</u>"), "{seen}");
+    let seen = curl(&["-H", "Accept: application/json", &url]);
+    assert!(seen.contains("\"message\":\"no Route matched with those values\""), "{seen}");
+}

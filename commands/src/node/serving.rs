@@ -14,7 +14,7 @@ use gwctl_data_plane::{DataPlane, DataPlaneOptions};
 use gwctl_entities::view::{Route, from_record};
 use gwctl_entities::{Fill, Registry, RegistryOptions};
 use gwctl_lifecycle::TaskSet;
-use gwctl_plugins::{Natives, PluginHost, natives};
+use gwctl_plugins::{Natives, PageFormat, PluginHost, Templates, natives};
 use gwctl_proxy::{
     AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, DnsOptions, Listener, Network, Proxy, ProxyError,
     ProxyOptions, SnapshotHandle, SnapshotOptions, StreamListener, TlsVersions, UpstreamTls,
@@ -152,6 +152,7 @@ pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle, tasks: &mut Ta
 fn options_of(conf: &NodeConf, materials: &Materials) -> Result<ProxyOptions, Failure> {
     let mut options = proxy_options(conf);
     options.trusted_certificates = materials.all("lua_ssl_trusted_certificate").to_vec();
+    options.error_templates = error_templates(conf)?;
     if !materials.all("ssl_cert").is_empty() {
         options.certificates = identities(materials, "ssl_cert", "ssl_cert_key")?;
     }
@@ -205,6 +206,26 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         client_timeout: conf.client_body_timeout,
         ..ProxyOptions::default()
     }
+}
+
+/// Reads the templates of error pages.
+fn error_templates(conf: &NodeConf) -> Result<Templates, Failure> {
+    let mut templates = Templates::default();
+    for (kind, path) in &conf.error_templates {
+        let format = match *kind {
+            "html" => PageFormat::Html,
+            "xml" => PageFormat::Xml,
+            "plain" => PageFormat::Plain,
+            _ => PageFormat::Json,
+        };
+        let failed = |error: &dyn std::error::Error| {
+            Failure::because(format!("cannot use error_template_{kind} = {}", path.display()), error)
+                .hint("a template has `%s` where the message belongs and a second one for the id of the request")
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+        templates.set(format, &text).map_err(|error| failed(&error))?;
+    }
+    Ok(templates)
 }
 
 fn access_log(conf: &gwctl_conf::AccessLog) -> AccessLogOptions {

@@ -1,6 +1,9 @@
 //! Answers the node makes by itself, and its error pages.
 
 mod grpc;
+mod templates;
+
+pub use templates::{TemplateError, Templates};
 
 use bytes::Bytes;
 use gwctl_entities::Value;
@@ -65,9 +68,14 @@ impl Exit {
         self
     }
 
+    /// As [`Exit::render_by`] with the built-in pages.
+    pub fn render(&mut self, request: &HeaderMap, request_id: &str) -> Bytes {
+        self.render_by(request, request_id, &Templates::default())
+    }
+
     /// The body as sent. For an error page sets `content-type`; `request` are the client's headers. A client of gRPC is
     /// told by headers and gets no body.
-    pub fn render(&mut self, request: &HeaderMap, request_id: &str) -> Bytes {
+    pub fn render_by(&mut self, request: &HeaderMap, request_id: &str, templates: &Templates) -> Bytes {
         if grpc::is_spoken(request) && !grpc::is_spoken(&self.headers) {
             grpc::answer(self);
             return Bytes::new();
@@ -78,7 +86,7 @@ impl Exit {
             ExitBody::Fault(message) => (message, PageFormat::fault(request)),
         };
         self.headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
-        Bytes::from(format.render(message, request_id))
+        Bytes::from(templates.render(format, message, request_id))
     }
 }
 

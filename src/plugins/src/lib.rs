@@ -25,7 +25,7 @@ pub use context::{
     Body, BodyError, BodyStream, Client, Context, Request, Response, Scheme, Source, Times, Try, Upstream,
 };
 pub use counters::Counters;
-pub use exit::{Exit, ExitBody, PageFormat};
+pub use exit::{Exit, ExitBody, PageFormat, TemplateError, Templates};
 pub use native::{Built, Native, Natives, natives};
 pub use node::{Directory, DirectoryError, EmptyDirectory, Node};
 pub use plugin::{Needs, Phases, Plugin, PluginError, PluginFacts, PluginHost, Step};

@@ -33,7 +33,8 @@ pub(crate) struct Flight {
 impl Flight {
     /// Answers without an upstream. Later phases run; `source` tells an answer made on purpose from an error.
     pub(crate) fn answer(mut self: Box<Self>, mut exit: Exit, source: Source) -> http::Response<Downstream> {
-        let mut body = exit.render(&self.context.request.headers, self.context.id());
+        let mut body =
+            exit.render_by(&self.context.request.headers, self.context.id(), &self.worker.options.error_templates);
         self.context.response = Some(Response { status: exit.status, headers: exit.headers, source });
         if let Some(response) = &mut self.context.response {
             let given = response.headers.contains_key(http::header::CONTENT_LENGTH);
@@ -80,7 +81,8 @@ impl Flight {
 
     /// Puts another answer in place of the response; its body is returned.
     fn replace(&mut self, mut exit: Exit, source: Source) -> bytes::Bytes {
-        let body = exit.render(&self.context.request.headers, self.context.id());
+        let body =
+            exit.render_by(&self.context.request.headers, self.context.id(), &self.worker.options.error_templates);
         let mut response = Response { status: exit.status, headers: exit.headers, source };
         set_length(&mut response, body.len());
         self.context.response = Some(response);

@@ -2,6 +2,7 @@
 
 use crate::access_log::AccessLogOptions;
 use gwctl_certs::Identity;
+use gwctl_plugins::Templates;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -260,6 +261,8 @@ pub struct ProxyOptions {
     pub tls_versions: TlsVersions,
     /// Headers the node adds.
     pub headers: AddedHeaders,
+    /// Error pages in place of the built-in ones (`error_template_*`).
+    pub error_templates: Templates,
     /// Peers whose `X-Forwarded-*` are believed.
     pub trusted_ips: Vec<Network>,
     /// Header with the client's address from a trusted peer, lower case: `x-real-ip` or `x-forwarded-for`; or
@@ -315,6 +318,7 @@ impl Default for ProxyOptions {
             certificates: Vec::new(),
             tls_versions: TlsVersions::Both,
             headers: AddedHeaders::default(),
+            error_templates: Templates::default(),
             trusted_ips: Vec::new(),
             real_ip_header: "x-real-ip".to_owned(),
             real_ip_recursive: false,

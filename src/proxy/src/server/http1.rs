@@ -159,7 +159,7 @@ impl Worker {
     async fn answer_alone(&self, client: &Shared, status: StatusCode, message: &str) -> io::Result<()> {
         let id = self.ids.next();
         let mut exit = Exit::fault(status, message);
-        let body = exit.render(&HeaderMap::new(), id.to_str().unwrap_or_default());
+        let body = exit.render_by(&HeaderMap::new(), id.to_str().unwrap_or_default(), &self.options.error_templates);
         let mut headers = exit.headers;
         headers.remove(CONTENT_LENGTH);
         if self.options.headers.server {
