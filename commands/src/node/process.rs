@@ -60,7 +60,12 @@ pub(crate) fn facts_of(stats: Option<&Stats>) -> StatusFacts {
 }
 
 /// Figures of a process, under the names of Kong's plugin where it has one.
-pub(crate) fn metrics_of(stats: Option<&Stats>, identity: &NodeIdentity, expiries: &Expiries) -> String {
+pub(crate) fn metrics_of(
+    stats: Option<&Stats>,
+    snapshots: Option<&SnapshotHandle>,
+    identity: &NodeIdentity,
+    expiries: &Expiries,
+) -> String {
     let mut text = String::new();
     let node = ("node_id", &*identity.id);
     let info = [node, ("hostname", &*identity.hostname), ("version", env!("CARGO_PKG_VERSION"))];
@@ -92,12 +97,15 @@ pub(crate) fn metrics_of(stats: Option<&Stats>, identity: &NodeIdentity, expirie
     let labels = [node, ("subsystem", "http")];
     Family::begin(&mut text, "kong_nginx_requests_total", "counter", help).line("", &labels, now.total_requests);
     stats.metrics().write(&mut text);
+    if let Some(snapshots) = snapshots {
+        snapshots.load().write_target_metrics(&mut text);
+    }
     text
 }
 
 impl Process for NodeProcess {
     fn metrics(&self) -> String {
-        metrics_of(self.stats.get().map(|stats| &**stats), &self.identity, &self.expiries)
+        metrics_of(self.stats.get().map(|stats| &**stats), self.snapshots.get(), &self.identity, &self.expiries)
     }
 
     fn status(&self) -> StatusFacts {

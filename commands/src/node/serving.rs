@@ -16,8 +16,8 @@ use gwctl_entities::{Fill, Registry, RegistryOptions};
 use gwctl_lifecycle::TaskSet;
 use gwctl_plugins::{Natives, PageFormat, PluginHost, Templates, natives};
 use gwctl_proxy::{
-    AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, DnsOptions, Listener, Network, Proxy, ProxyError,
-    ProxyOptions, SnapshotHandle, SnapshotOptions, StreamListener, TlsVersions, UpstreamTls,
+    AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, BalancerOptions, DnsOptions, Listener, Network, Proxy,
+    ProxyError, ProxyOptions, SnapshotHandle, SnapshotOptions, StreamListener, TlsVersions, UpstreamTls,
 };
 use gwctl_store::{StoreError, SystemFill};
 use std::collections::BTreeSet;
@@ -58,7 +58,8 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
     let proxy = start_proxy(&node, data_plane.gateway().handle().clone(), tasks)?;
     let stats = proxy.stats().clone();
     let (counters, identity, expiries) = (stats.clone(), node.identity.clone(), node.expiries.clone());
-    let metrics = move || metrics_of(Some(&stats), &identity, &expiries);
+    let snapshots = data_plane.gateway().handle().clone();
+    let metrics = move || metrics_of(Some(&stats), Some(&snapshots), &identity, &expiries);
     let backend = data_plane.status(facts(&node), move || facts_of(Some(&counters)), metrics);
     open(&node, Face::Status, &backend, &node.shutdown, tasks)?;
     let joined = data_plane.join(&options, node.holdings.turn(), &node.shutdown).map_err(failed)?;
@@ -198,6 +199,10 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         upstream_keepalive_pool_size: conf.upstream_keepalive.pool_size,
         upstream_keepalive_max_requests: u32::try_from(conf.upstream_keepalive.max_requests).unwrap_or(0),
         upstream_keepalive_idle_timeout: conf.upstream_keepalive.idle_timeout,
+        balancing: BalancerOptions {
+            slow_start: conf.upstream_slow_start,
+            max_connections_per_target: u32::try_from(conf.upstream_max_connections_per_target).unwrap_or(0),
+        },
         shutdown_timeout: conf.shutdown_grace,
         access_log: conf.logs.proxy_access.as_ref().map(access_log),
         max_connections: conf.proxy_max_connections,

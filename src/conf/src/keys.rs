@@ -204,6 +204,8 @@ pub const KEYS: &[Key] = &[
     row("nginx_admin_client_body_buffer_size", Size, "10m", NONE, "Buffer of the Admin API in Kong."),
     row("upstream_keepalive_pool_size", COUNT, "512", PROXY, "Idle upstream connections kept per pool and worker."),
     row("upstream_keepalive_max_requests", COUNT, "10000", PROXY, "Requests after which an upstream connection is closed, 0 for any number."),
+    row("upstream_slow_start", SECONDS, "0", PROXY, "Seconds in which a target that is added or healthy again comes to its full share, 0 for none (gwctl only)."),
+    row("upstream_max_connections_per_target", COUNT, "0", PROXY, "Requests at once with one address of a target; beyond it another takes them, else 503; 0 for any number (gwctl only)."),
     row("upstream_keepalive_idle_timeout", SECONDS, "60", PROXY, "Seconds an upstream connection may stay idle, 0 for ever."),
     row("tracing_instrumentations", List, "off", PROXY, "What is traced: `off`, `all`, request, router, balancer, dns_query, http_client, plugin_*, db_query."),
     row("tracing_sampling_rate", Number(0.0, 1.0), "0.01", PROXY, "Share of requests that are traced."),

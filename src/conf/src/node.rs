@@ -347,6 +347,10 @@ pub struct NodeConf {
     pub error_templates: BTreeMap<&'static str, PathBuf>,
     pub limits: Limits,
     pub upstream_keepalive: UpstreamKeepalive,
+    /// `upstream_slow_start`
+    pub upstream_slow_start: Duration,
+    /// `upstream_max_connections_per_target`
+    pub upstream_max_connections_per_target: usize,
     pub tls: Tls,
     pub lua: Lua,
     pub dns: Dns,
@@ -470,6 +474,8 @@ impl NodeConf {
             error_templates: s.error_templates(),
             limits: s.limits(),
             upstream_keepalive: s.upstream_keepalive(),
+            upstream_slow_start: s.seconds("upstream_slow_start"),
+            upstream_max_connections_per_target: s.count("upstream_max_connections_per_target"),
             tls: s.tls(),
             lua: s.lua(),
             dns: s.dns(problems),

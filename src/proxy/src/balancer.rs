@@ -9,6 +9,7 @@ mod checks;
 mod continuum;
 mod health;
 mod latency;
+mod limits;
 mod members;
 mod peer;
 mod ring;
@@ -17,6 +18,7 @@ mod wheel;
 
 pub(crate) use checks::{Active, Checks, Kind};
 pub(crate) use health::Fault;
+pub use limits::BalancerOptions;
 pub(crate) use members::{Members, names_of};
 pub(crate) use peer::{Lease, Peer, split_target};
 pub(crate) use sources::{Key, Sources, set_cookie};
@@ -129,13 +131,57 @@ impl Balancer {
     }
 
     /// The next address, none of those tried unless all have been; None when there is none to be used.
+    #[cfg(test)]
     pub(crate) fn choose(&self, hash: Option<u32>, tried: &[Arc<Peer>]) -> Option<Arc<Peer>> {
-        self.ring().choose(self.algorithm, &self.shared.counter, hash, tried).cloned()
+        self.next(hash, tried, 0.0)
     }
 
-    /// Counts a request at an address where that matters.
-    pub(crate) fn lease(&self, peer: &Peer) -> Option<Lease> {
-        (self.algorithm == Algorithm::LeastConnections).then(|| peer.state.lease())
+    fn next(&self, hash: Option<u32>, tried: &[Arc<Peer>], slow_start: f64) -> Option<Arc<Peer>> {
+        self.ring().choose(self.algorithm, &self.shared.counter, hash, tried, slow_start).cloned()
+    }
+
+    /// The same with the limits of the node, and the request counted there where that matters.
+    pub(crate) fn take(
+        &self,
+        hash: Option<u32>,
+        tried: &[Arc<Peer>],
+        options: &BalancerOptions,
+    ) -> Option<(Arc<Peer>, Option<Lease>)> {
+        let slow_start = options.slow_start.as_secs_f64();
+        if options.max_connections_per_target == 0 {
+            let peer = self.next(hash, tried, slow_start)?;
+            let lease = (self.algorithm == Algorithm::LeastConnections).then(|| peer.state.lease());
+            return Some((peer, lease));
+        }
+        let limit = options.max_connections_per_target;
+        let mut passed = tried.to_vec();
+        loop {
+            let peer = self.next(hash, &passed, slow_start)?;
+            let is_peer = |other: &Arc<Peer>| Arc::ptr_eq(&other.state, &peer.state);
+            if passed[tried.len()..].iter().any(is_peer) {
+                break;
+            }
+            if let Some(lease) = peer.state.lease_below(limit) {
+                return Some((peer, Some(lease)));
+            }
+            passed.push(peer);
+            // Those tried before may be tried again once all others are full.
+            if passed.len() > tried.len() + self.members.load().peers.len() {
+                break;
+            }
+        }
+        let full = &passed[tried.len()..];
+        let free = tried.iter().filter(|peer| !full.iter().any(|full| Arc::ptr_eq(&full.state, &peer.state)));
+        let again = free.filter(|peer| self.may_be_tried(peer));
+        let found = again.filter_map(|peer| Some((peer.clone(), Some(peer.state.lease_below(limit)?)))).next();
+        if found.is_none() {
+            tracing::debug!(upstream = self.upstream.name, limit, "every target has as many requests as it may have");
+        }
+        found
+    }
+
+    fn may_be_tried(&self, peer: &Peer) -> bool {
+        peer.weight > 0 && (!self.checks.are_on() || peer.state.health.is_healthy()) && self.has(peer)
     }
 
     /// Takes in how an attempt went and how long it took.
@@ -188,6 +234,9 @@ impl Balancer {
     }
 
     fn turned(&self, peer: &Peer) {
+        if peer.state.health.is_healthy() {
+            peer.state.begin();
+        }
         self.shared.turns.fetch_add(1, Ordering::Release);
         let (upstream, host, port, address) = (&self.upstream.name, &*peer.host, peer.port, peer.address);
         if peer.state.health.is_healthy() {

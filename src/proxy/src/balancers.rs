@@ -25,6 +25,11 @@ impl Balancers {
         self.by_name.get(name)
     }
 
+    /// All balancers, by upstream name.
+    pub(crate) fn all(&self) -> &HashMap<Arc<str>, Arc<Balancer>> {
+        &self.by_name
+    }
+
     /// The balancers whose targets are probed, by upstream id.
     pub(crate) fn probed(&self) -> &HashMap<Arc<str>, Arc<Balancer>> {
         &self.probed

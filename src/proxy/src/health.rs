@@ -3,6 +3,7 @@
 use crate::balancer::{Balancer, Members, Peer, split_target};
 use crate::snapshot::Snapshot;
 use gwctl_entities::view::Target;
+use gwctl_lifecycle::Family;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -81,9 +82,74 @@ impl Snapshot {
         Ok(())
     }
 
+    /// What is known of each target for Prometheus, at the end of `out`; under the name of Kong's plugin.
+    ///
+    /// Source: Kong 3.9.1 `kong/plugins/prometheus/exporter.lua`, `upstream_target_health`.
+    pub fn write_target_metrics(&self, out: &mut String) {
+        let mut balancers: Vec<_> = self.balancers.all().values().collect();
+        if balancers.is_empty() {
+            return;
+        }
+        balancers.sort_by(|one, other| one.upstream.name.cmp(&other.upstream.name));
+        let help = "Health of the addresses of targets; 1 for the state that each is in.";
+        let mut family = Family::begin(out, "kong_upstream_target_health", "gauge", help);
+        for balancer in &balancers {
+            let view = View::of(balancer);
+            for (row, target) in balancer.rows.iter().enumerate() {
+                let mut states: Vec<_> = view.of_row(row).map(|peer| (address(peer), view.health(peer))).collect();
+                if states.is_empty() {
+                    states.push((String::new(), "DNS_ERROR"));
+                }
+                for (address, found) in states {
+                    for state in ["healthchecks_off", "healthy", "unhealthy", "dns_error"] {
+                        let labels = [
+                            ("upstream", &*balancer.upstream.name),
+                            ("target", &*target.target),
+                            ("address", &address),
+                            ("state", state),
+                            ("subsystem", "http"),
+                        ];
+                        family.line("", &labels, u8::from(found.eq_ignore_ascii_case(state)));
+                    }
+                }
+            }
+        }
+        let figures: [(&str, &str, &str, Figure); 2] = [
+            (
+                "gwctl_upstream_target_connections",
+                "gauge",
+                "Requests and connections with an address at this moment, where they are counted.",
+                |peer| u64::from(peer.state.connections()),
+            ),
+            (
+                "gwctl_upstream_target_refused_total",
+                "counter",
+                "Times that an address was passed by with as many requests as it may have.",
+                |peer| peer.state.refused(),
+            ),
+        ];
+        for (name, kind, help, figure) in figures {
+            let mut family = Family::begin(out, name, kind, help);
+            for balancer in &balancers {
+                for peer in &balancer.members().peers {
+                    let (upstream, target) = (&*balancer.upstream.name, &*balancer.rows[peer.row].target);
+                    let labels = [("upstream", upstream), ("target", target), ("address", &*address(peer))];
+                    family.line("", &labels, figure(peer));
+                }
+            }
+        }
+    }
+
     fn balancer(&self, upstream_id: &str) -> Option<&Arc<Balancer>> {
         self.balancers.get(&self.tables().upstreams.get(upstream_id)?.name)
     }
+}
+
+/// A number of an address.
+type Figure = fn(&Peer) -> u64;
+
+fn address(peer: &Peer) -> String {
+    format!("{}:{}", peer.literal(), peer.port)
 }
 
 /// None for what is no address: then the whole target is meant.
@@ -201,6 +267,22 @@ mod tests {
 
     fn on() -> Value {
         json!({"passive": {"unhealthy": {"tcp_failures": 1}}})
+    }
+
+    #[test]
+    fn metrics_tell_the_state_of_each_address() {
+        let snapshot = snapshot(json!({"passive": {"unhealthy": {"tcp_failures": 1}}}));
+        snapshot.set_target_health("u", "t1", None, false).unwrap();
+        let mut text = String::new();
+        snapshot.write_target_metrics(&mut text);
+        let line = |state: &str, value: u8| {
+            let labels = r#"upstream="u.test",target="10.0.0.1:80",address="10.0.0.1:80""#;
+            format!("kong_upstream_target_health{{{labels},state=\"{state}\",subsystem=\"http\"}} {value}\n")
+        };
+        for (state, value) in [("healthy", 0), ("unhealthy", 1), ("healthchecks_off", 0), ("dns_error", 0)] {
+            assert!(text.contains(&line(state, value)), "{state}: {text}");
+        }
+        assert!(text.contains("# TYPE gwctl_upstream_target_refused_total counter"), "{text}");
     }
 
     #[test]

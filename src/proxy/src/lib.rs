@@ -54,6 +54,7 @@ mod upstream;
 mod worker;
 
 pub use access_log::{AccessFormat, AccessLogOptions, AccessTarget};
+pub use balancer::BalancerOptions;
 pub use control::{ProxyControl, ProxyReload};
 pub use health::MarkRefusal;
 pub use listen::{listen, listen_beside};

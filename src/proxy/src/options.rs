@@ -1,6 +1,7 @@
 //! Settings of the request path, read once at start.
 
 use crate::access_log::AccessLogOptions;
+use crate::balancer::BalancerOptions;
 use gwctl_certs::Identity;
 use gwctl_plugins::Templates;
 use std::net::{IpAddr, SocketAddr};
@@ -292,6 +293,8 @@ pub struct ProxyOptions {
     pub upstream_keepalive_max_requests: u32,
     /// How long an idle upstream connection is kept.
     pub upstream_keepalive_idle_timeout: Duration,
+    /// Shares and limits of targets.
+    pub balancing: BalancerOptions,
     /// Authorities by which probes verify certificates (`lua_ssl_trusted_certificate`): place and PEM text.
     pub trusted_certificates: Vec<(String, String)>,
     /// The authorities of the system count as well.
@@ -333,6 +336,7 @@ impl Default for ProxyOptions {
             upstream_keepalive_pool_size: 512,
             upstream_keepalive_max_requests: 10_000,
             upstream_keepalive_idle_timeout: Duration::from_secs(60),
+            balancing: BalancerOptions::default(),
             trusted_certificates: Vec::new(),
             trust_system: true,
             dns: DnsOptions::default(),

@@ -51,7 +51,7 @@ impl Members {
                     address: seat.address,
                     weight: seat.weight,
                     row,
-                    state: old.map_or_else(|| newcomer(usual), |old| old.state.clone()),
+                    state: old.map_or_else(|| newcomer(usual, !known.is_empty()), |old| old.state.clone()),
                 }));
             }
         }
@@ -106,8 +106,11 @@ fn average(peers: &[Arc<Peer>]) -> Option<f64> {
 
 /// What is supposed of an address that nothing is known of: it is as quick as the others, or else all requests would
 /// go to it at once.
-fn newcomer(usual: Option<f64>) -> Arc<PeerState> {
+fn newcomer(usual: Option<f64>, beside_others: bool) -> Arc<PeerState> {
     let state = PeerState::default();
+    if beside_others {
+        state.begin();
+    }
     if let Some(usual) = usual {
         state.latency.set(usual, clock());
     }

@@ -1,10 +1,10 @@
 //! One address of an upstream, and what is known of it over all configurations.
 
 use crate::balancer::health::Health;
-use crate::balancer::latency::Latency;
+use crate::balancer::latency::{Latency, clock};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// An address to try. Immutable; `state` is shared by all configurations that have the same address.
 #[derive(Debug)]
@@ -40,9 +40,41 @@ pub(crate) struct PeerState {
     pub(crate) health: Health,
     pub(crate) latency: Latency,
     connections: AtomicU32,
+    /// How often a request passed it by because it had as many as it may have.
+    refused: AtomicU64,
+    /// Since when it has come to take requests among others that did before, as the bits of seconds; 0: from the start.
+    since: AtomicU64,
 }
 
 impl PeerState {
+    /// It begins to take requests now, beside others that do already.
+    pub(crate) fn begin(&self) {
+        self.since.store(clock().to_bits(), Ordering::Relaxed);
+    }
+
+    /// The part of its share it takes while its share rises over some seconds; 1: the whole.
+    pub(crate) fn part(&self, slow_start: f64) -> f64 {
+        let since = f64::from_bits(self.since.load(Ordering::Relaxed));
+        if since == 0.0 { 1.0 } else { ((clock() - since) / slow_start).clamp(LEAST_PART, 1.0) }
+    }
+
+    /// How often it was passed by.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request unless there are `limit` already.
+    pub(crate) fn lease_below(self: &Arc<Self>, limit: u32) -> Option<Lease> {
+        let more = |count| Some(count + 1).filter(|_| count < limit);
+        match self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Some(Lease(self.clone())),
+            Err(_) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
     /// Requests in flight, counted by [`Lease`].
     pub(crate) fn connections(&self) -> u32 {
         self.connections.load(Ordering::Relaxed)
@@ -54,6 +86,9 @@ impl PeerState {
         Lease(self.clone())
     }
 }
+
+/// With less than this part of its share an address would hardly be tried at all.
+const LEAST_PART: f64 = 0.01;
 
 /// A request in flight at an address; only taken where the balancer counts them.
 #[derive(Debug)]
@@ -83,6 +118,17 @@ mod tests {
         assert_eq!(split_target("[::1]:80"), ("::1", 80));
         assert_eq!(split_target("a.test:8080"), ("a.test", 8080));
         assert_eq!(split_target("a.test"), ("a.test", 8000));
+    }
+
+    #[test]
+    fn leases_stop_at_their_limit_and_go_on_below_it() {
+        let state = Arc::<PeerState>::default();
+        let first = state.lease_below(2);
+        let second = state.lease_below(2);
+        assert!(first.is_some() && second.is_some() && state.lease_below(2).is_none());
+        drop(first);
+        assert!(state.lease_below(2).is_some());
+        assert_eq!(state.refused(), 1);
     }
 
     #[test]

@@ -47,15 +47,17 @@ impl Ring {
         counter: &AtomicU64,
         hash: Option<u32>,
         tried: &[Arc<Peer>],
+        slow_start: f64,
     ) -> Option<&Arc<Peer>> {
         if !self.healthy {
             return None;
         }
         let is_new = |member: usize| !tried.iter().any(|peer| Arc::ptr_eq(&peer.state, &self.peer(member).state));
         let found = match (algorithm, hash) {
-            (Algorithm::ConsistentHashing, Some(hash)) => self.hashed(hash, is_new),
-            (Algorithm::LeastConnections, _) => self.least_connected(counter, is_new),
-            (Algorithm::Latency, _) => self.quicker(is_new),
+            (Algorithm::ConsistentHashing, Some(hash)) => self.hashed(hash, is_new, slow_start),
+            (Algorithm::LeastConnections, _) => self.least_connected(counter, is_new, slow_start),
+            (Algorithm::Latency, _) => self.quicker(is_new, slow_start),
+            _ if slow_start > 0.0 => self.in_slow_turn(counter, is_new, slow_start),
             _ => self.in_turn(counter, is_new),
         };
         found.map(|member| self.peer(member))
@@ -75,19 +77,42 @@ impl Ring {
         after.iter().chain(before).copied().find(|member| is_new(*member)).or(Some(member))
     }
 
-    fn hashed(&self, hash: u32, is_new: impl Fn(usize) -> bool) -> Option<usize> {
+    /// The same, but one whose share still rises gives some of its turns away.
+    fn in_slow_turn(&self, counter: &AtomicU64, is_new: impl Fn(usize) -> bool, slow_start: f64) -> Option<usize> {
+        let member = self.in_turn(counter, &is_new)?;
+        if self.part(member, slow_start) >= fraction(random() as u32) {
+            return Some(member);
+        }
+        let others = |other: usize| other != member && is_new(other);
+        self.in_turn(counter, others).filter(|other| others(*other)).or(Some(member))
+    }
+
+    /// The part of its share that a member takes by now.
+    fn part(&self, member: usize, slow_start: f64) -> f64 {
+        if slow_start > 0.0 { self.peer(member).state.part(slow_start) } else { 1.0 }
+    }
+
+    /// A weight as far as it counts by now.
+    fn weight(&self, member: usize, slow_start: f64) -> f64 {
+        f64::from(self.peer(member).weight) * self.part(member, slow_start)
+    }
+
+    /// Values come over to a member whose share rises one after the other, and each once.
+    fn hashed(&self, hash: u32, is_new: impl Fn(usize) -> bool, slow_start: f64) -> Option<usize> {
+        let place = fraction(hash.wrapping_mul(0x9E37_79B1).rotate_left(16).wrapping_mul(0x85EB_CA6B));
         let find = |accept: &dyn Fn(usize) -> bool| {
             self.members.continuum.find(hash, |member| self.usable[member] && accept(member))
         };
-        find(&is_new).or_else(|| find(&|_| true))
+        let ripe = |member: usize| is_new(member) && self.part(member, slow_start) >= place;
+        find(&ripe).or_else(|| find(&is_new)).or_else(|| find(&|_| true))
     }
 
     /// The least (requests + 1) by weight; equal ones take turns.
-    fn least_connected(&self, counter: &AtomicU64, is_new: impl Fn(usize) -> bool) -> Option<usize> {
+    fn least_connected(&self, counter: &AtomicU64, is_new: impl Fn(usize) -> bool, slow_start: f64) -> Option<usize> {
         let first = self.in_turn(counter, &is_new)?;
         let load = |member: usize| {
             let peer = self.peer(member);
-            (f64::from(peer.state.connections()) + 1.0) / f64::from(peer.weight)
+            (f64::from(peer.state.connections()) + 1.0) / self.weight(member, slow_start)
         };
         let mut best = (first, load(first));
         for member in self.choices.iter().copied().filter(|member| *member != first) {
@@ -100,13 +125,13 @@ impl Ring {
     }
 
     /// The quicker of two drawn at random, by weight.
-    fn quicker(&self, is_new: impl Fn(usize) -> bool) -> Option<usize> {
+    fn quicker(&self, is_new: impl Fn(usize) -> bool, slow_start: f64) -> Option<usize> {
         let one = self.draw(&is_new).or_else(|| self.draw(|_| true))?;
         let Some(other) = self.draw(|member| member != one && is_new(member)) else { return Some(one) };
         let now = clock();
         let score = |member: usize| {
             let peer = self.peer(member);
-            peer.state.latency.score(now) / f64::from(peer.weight)
+            peer.state.latency.score(now) / self.weight(member, slow_start)
         };
         Some(if score(other) < score(one) { other } else { one })
     }
@@ -117,6 +142,11 @@ impl Ring {
         let (before, after) = self.choices.split_at(start);
         after.iter().chain(before).copied().find(|member| accept(*member))
     }
+}
+
+/// A number as a part of all there are.
+fn fraction(number: u32) -> f64 {
+    f64::from(number) / f64::from(u32::MAX)
 }
 
 /// Marsaglia's xorshift, one for each thread: spreads choices, nothing more.

@@ -159,13 +159,13 @@ fn least_connections_follow_the_weights() {
     let mut leases = Vec::new();
     for _ in 0..40 {
         let peer = balancer.choose(None, &[]).unwrap();
-        leases.push((peer.port, balancer.lease(&peer).unwrap()));
+        leases.push((peer.port, peer.state.lease()));
     }
     assert_eq!(leases.iter().filter(|(port, _)| *port == 2).count(), 30);
     leases.retain(|(port, _)| *port == 2);
     assert!((0..10).all(|_| {
         let peer = balancer.choose(None, &[]).unwrap();
-        leases.push((peer.port, balancer.lease(&peer).unwrap()));
+        leases.push((peer.port, peer.state.lease()));
         peer.port == 1
     }));
 }
@@ -252,7 +252,7 @@ fn what_is_known_survives_changes() {
     let old = first.get("u.test");
     observe(&old, 1, Outcome::Failed(Fault::Tcp));
     observe(&old, 2, Outcome::Status(500));
-    let lease = old.lease(&peer(&old, 2));
+    let lease = peer(&old, 2).state.lease();
     let mut changed = passive();
     changed["threshold"] = json!(10);
     let changed = json!({"healthchecks": changed, "algorithm": "least-connections"});
@@ -323,4 +323,78 @@ fn turning_checks_off_lets_every_target_in_again() {
 fn hosts_are_written_with_their_port_unless_it_is_the_usual() {
     assert_eq!(host_value("::1", 81, 80).unwrap(), "[::1]:81");
     assert_eq!(host_value("a", 80, 80).unwrap(), "a");
+}
+
+fn limited(limit: u32) -> BalancerOptions {
+    BalancerOptions { max_connections_per_target: limit, ..BalancerOptions::default() }
+}
+
+fn slow(seconds: u64) -> BalancerOptions {
+    BalancerOptions { slow_start: Duration::from_secs(seconds), ..BalancerOptions::default() }
+}
+
+#[test]
+fn full_targets_leave_their_requests_to_others_and_then_to_none() {
+    for algorithm in ALGORITHMS {
+        let balancer = balancer(json!({"algorithm": algorithm}), &[("a:1", 90), ("b:2", 10)]);
+        let taken: Vec<_> = (0..4).map(|_| balancer.take(Some(7), &[], &limited(2)).unwrap()).collect();
+        for port in [1, 2] {
+            assert_eq!(taken.iter().filter(|(peer, _)| peer.port == port).count(), 2, "{algorithm}");
+        }
+        assert!(balancer.take(Some(7), &[], &limited(2)).is_none(), "{algorithm}");
+        drop(taken);
+        assert!(balancer.take(Some(7), &[], &limited(2)).is_some(), "{algorithm}");
+        let refused: u64 = balancer.members().peers.iter().map(|peer| peer.state.refused()).sum();
+        assert!(refused >= 2, "{algorithm}: {refused}");
+    }
+}
+
+#[test]
+fn a_tried_target_is_tried_again_when_the_others_are_full() {
+    let balancer = balancer(json!({}), &[("a:1", 1), ("b:2", 1)]);
+    let _full = peer(&balancer, 2).state.lease();
+    let (chosen, _) = balancer.take(None, &[peer(&balancer, 1)], &limited(1)).unwrap();
+    assert_eq!(chosen.port, 1);
+}
+
+#[test]
+fn without_a_limit_only_least_connections_counts() {
+    for (algorithm, counts) in ALGORITHMS.into_iter().zip([false, true, false, false]) {
+        let balancer = balancer(json!({"algorithm": algorithm}), &[("a:1", 1)]);
+        assert_eq!(balancer.take(Some(1), &[], &limited(0)).unwrap().1.is_some(), counts, "{algorithm}");
+    }
+}
+
+#[test]
+fn a_newcomer_comes_to_its_share_slowly_where_that_is_asked_for() {
+    for algorithm in ALGORITHMS {
+        let old = balancer(json!({"algorithm": algorithm}), &[("a:1", 1), ("b:2", 1)]);
+        [1, 2].into_iter().for_each(|port| observe(&old, port, Outcome::Status(200)));
+        let all = rows(&[("a:1", 1), ("b:2", 1), ("c:3", 1)]);
+        let new = Balancer::new(upstream(json!({"algorithm": algorithm})), all, Some(&old));
+        let share = |options: &BalancerOptions| {
+            let hash = |turn: u32| Some(turn.wrapping_mul(0x9E37_79B1));
+            let mut taken: Vec<_> = (0..900).map(|turn| new.take(hash(turn), &[], options).unwrap()).collect();
+            taken.retain(|(peer, _)| peer.port == 3);
+            taken.len()
+        };
+        assert!(share(&slow(3600)) < 60, "{algorithm}");
+        if algorithm != "latency" {
+            assert!(share(&slow(0)) > 200, "{algorithm}");
+        }
+    }
+}
+
+#[test]
+fn a_target_that_is_healthy_again_starts_slowly_and_one_alone_takes_all() {
+    let balancer = balancer(json!({"healthchecks": passive()}), &[("a:1", 1), ("b:2", 1)]);
+    let count = |port: u16| {
+        (0..400).filter(|_| balancer.take(None, &[], &slow(3600)).is_some_and(|(peer, _)| peer.port == port)).count()
+    };
+    assert_eq!(count(2), 200);
+    observe(&balancer, 2, Outcome::Failed(Fault::Tcp));
+    observe(&balancer, 2, Outcome::Status(200));
+    assert!(count(2) < 40, "its share begins near nothing");
+    observe(&balancer, 1, Outcome::Failed(Fault::Tcp));
+    assert_eq!(count(2), 400);
 }

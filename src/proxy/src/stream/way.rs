@@ -85,18 +85,19 @@ impl Way {
         let hash = self.balancer.as_ref().and_then(|balancer| balancer.stream_hash(client));
         let mut tried: Vec<Arc<Peer>> = Vec::new();
         for attempt in 0..=self.retries {
+            let mut leased = None;
             let peer = match &self.balancer {
                 None => None,
                 Some(balancer) => {
-                    let Some(peer) = balancer.choose(hash, &tried) else {
+                    let Some((peer, lease)) = balancer.take(hash, &tried, &worker.options.balancing) else {
                         tracing::warn!(upstream = &*self.host, "no target to be used, connection closed");
                         return None;
                     };
+                    leased = lease;
                     Some((balancer, peer))
                 }
             };
             let (host, port) = peer.as_ref().map_or((&*self.host, self.port), |(_, peer)| (&*peer.host, peer.port));
-            let lease = peer.as_ref().and_then(|(balancer, peer)| balancer.lease(peer));
             let started = Instant::now();
             let outcome = self.attempt(worker, peer.as_ref().map(|(_, peer)| &**peer)).await;
             if let Some((balancer, peer)) = &peer {
@@ -104,7 +105,7 @@ impl Way {
                 balancer.observe(peer, verdict, || started.elapsed());
             }
             match outcome {
-                Ok(stream) => return Some(Reached { stream, target: format!("{host}:{port}"), lease }),
+                Ok(stream) => return Some(Reached { stream, target: format!("{host}:{port}"), lease: leased }),
                 Err(failure) => {
                     tracing::warn!(host, port, attempt = attempt + 1, error = ?failure, "upstream failed");
                     tried.extend(peer.map(|(_, peer)| peer));

@@ -4,7 +4,7 @@
 //! methods whose body is still at hand, what fails after it and before any of the response, timeouts included (as
 //! nginx does with `error timeout`). A kept connection that turns out to be closed is not counted.
 
-use crate::balancer::{Balancer, Fault, Key, Lease, Outcome, Peer, host_value};
+use crate::balancer::{Balancer, BalancerOptions, Fault, Key, Lease, Outcome, Peer, host_value};
 use crate::forward::Forwarded;
 use crate::transport::Transport;
 use crate::upstream::connection::{Connection, RequestHead, ResponseHead, SendError};
@@ -161,14 +161,21 @@ impl Supply {
 /// Where an attempt goes: an address of the upstream, or the host of the service itself.
 struct Destination<'a> {
     peer: Option<Arc<Peer>>,
+    /// Where requests are counted.
+    lease: Option<Lease>,
     service: &'a Upstream,
 }
 
 impl<'a> Destination<'a> {
-    fn next(choice: Option<&Choice<'_>>, service: &'a Upstream, tried: &[Arc<Peer>]) -> Option<Destination<'a>> {
-        let Some(choice) = choice else { return Some(Destination { peer: None, service }) };
-        let peer = choice.balancer.choose(choice.key.hash, tried)?;
-        Some(Destination { peer: Some(peer), service })
+    fn next(
+        choice: Option<&Choice<'_>>,
+        service: &'a Upstream,
+        tried: &[Arc<Peer>],
+        options: &BalancerOptions,
+    ) -> Option<Destination<'a>> {
+        let Some(choice) = choice else { return Some(Destination { peer: None, lease: None, service }) };
+        let (peer, lease) = choice.balancer.take(choice.key.hash, tried, options)?;
+        Some(Destination { peer: Some(peer), lease, service })
     }
 
     fn host(&self) -> &str {
@@ -205,9 +212,10 @@ pub(crate) async fn send(
     let mut tried: Vec<Arc<Peer>> = Vec::new();
     let mut attempts = 0;
     loop {
-        let destination = Destination::next(choice.as_ref(), upstream, &tried).ok_or(Failure::NoPeer)?;
+        let balancing = &worker.options.balancing;
+        let mut destination = Destination::next(choice.as_ref(), upstream, &tried, balancing).ok_or(Failure::NoPeer)?;
+        let lease = destination.lease.take();
         let peer = choice.as_ref().map(|choice| choice.balancer).zip(destination.peer.as_deref());
-        let lease = peer.and_then(|(balancer, peer)| balancer.lease(peer));
         let started = context.times.started.elapsed();
         context.times.proxied = Some(started);
         let address = destination.resolve(worker).await;
