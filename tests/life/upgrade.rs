@@ -168,3 +168,27 @@ fn a_control_plane_hands_its_store_and_its_data_planes_over() {
     assert!(failures.is_empty(), "{failures:?} beside {answered} answers");
     drop(heir);
 }
+
+#[test]
+fn a_supervisor_hears_who_serves_and_that_the_node_stops() {
+    let cluster = Cluster::new(GWCTL);
+    let (ears, path) = (cluster.path("notify"), cluster.path("node"));
+    let socket = std::os::unix::net::UnixDatagram::bind(&ears).unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+    let heard = || {
+        let mut bytes = [0; 256];
+        let length = socket.recv(&mut bytes).expect("the node tells its supervisor");
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    // A program between starts the node with the variable set.
+    let program = cluster.path("supervised");
+    std::fs::write(&program, format!("#!/bin/sh\nNOTIFY_SOCKET='{}' exec '{GWCTL}' \"$@\"\n", ears.display())).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut node = Node::spawn(&program, &cluster.options("node", "traditional"));
+    let first = node.id();
+    assert_eq!(heard(), format!("READY=1\nMAINPID={first}"));
+    let heir = upgrade(&mut node, &path, first);
+    assert_eq!(heard(), format!("READY=1\nMAINPID={}", heir.0));
+    signal(heir.0, "QUIT");
+    assert_eq!(heard(), "STOPPING=1");
+}

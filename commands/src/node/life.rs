@@ -4,7 +4,7 @@ use super::certificates::FileWatch;
 use super::handover::{Predecessor, Program, Successor};
 use super::reload::Reloader;
 use super::signals::{self, Wish};
-use super::{Node, serving, standalone, stdin_ended};
+use super::{Node, notify, serving, standalone, stdin_ended};
 use crate::failure::Failure;
 use gwctl_conf::Role;
 use gwctl_lifecycle::{Phase, Shutdown, TaskSet};
@@ -86,6 +86,7 @@ impl Life {
                 predecessor.ready(holdings.clone(), move || sign(&prefix));
             }
         }
+        notify::serving();
         tracing::info!("started; GET /status/ready on the status listener tells when it is ready");
         let control = running.proxy.as_ref().map(|proxy| proxy.control().clone());
         let mut looks = FileWatch::new(self.reloader.conf());
@@ -129,6 +130,9 @@ impl Life {
                 wish @ (Wish::Quit | Wish::Stop) => break End::Wished(wish),
             }
         };
+        if let End::Wished(_) = end {
+            notify::stopping();
+        }
         holdings.close();
         self.end(end, running, tasks, &shutdown, wishes).await;
         tracing::info!("stopped");

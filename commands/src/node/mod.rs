@@ -8,6 +8,7 @@ mod listeners;
 mod log_level;
 mod logging;
 mod memory;
+mod notify;
 mod process;
 mod reload;
 mod serving;
