@@ -13,12 +13,14 @@
 //!
 //! The sockets are shared and never closed in between, so no connection that waits in a queue is lost.
 
+use super::signals::Wish;
 use super::sockets::Holdings;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -94,6 +96,22 @@ impl Successor {
             Ok((text, _)) => Err(text.strip_prefix("failed ").unwrap_or(&text).to_owned()),
             Err(Errno::AGAIN) => Err(format!("it was not ready within {} s", PATIENCE.as_secs())),
             Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Passes on what was asked of the node meanwhile.
+    pub(crate) fn pass_on(&self, wish: Wish) {
+        let signal = match wish {
+            Wish::Reload => Signal::HUP,
+            Wish::Reopen => Signal::USR1,
+            // It is the program on disk already.
+            Wish::Upgrade => return,
+            Wish::Quit => Signal::QUIT,
+            Wish::Stop => Signal::TERM,
+        };
+        if let Some(process) = i32::try_from(self.id).ok().and_then(Pid::from_raw) {
+            // It may have ended.
+            let _ = kill_process(process, signal);
         }
     }
 

@@ -52,6 +52,8 @@ enum End {
 impl Life {
     pub(crate) async fn run(mut self, node: Node, predecessor: &mut Option<Predecessor>) -> Result<ExitCode, Failure> {
         let mut wishes = signals::listen()?;
+        // From before the start: what is replaced during it is read again.
+        let mut looks = FileWatch::new(self.reloader.conf());
         let (shutdown, holdings, expiries) = (node.shutdown.clone(), node.holdings.clone(), node.expiries.clone());
         expiries.set(&node.materials);
         expiries.warn(unix_seconds());
@@ -89,7 +91,6 @@ impl Life {
         notify::serving();
         tracing::info!("started; GET /status/ready on the status listener tells when it is ready");
         let control = running.proxy.as_ref().map(|proxy| proxy.control().clone());
-        let mut looks = FileWatch::new(self.reloader.conf());
         let (mut ticks, mut count) = (tokio::time::interval(LOOK_INTERVAL), 0_u64);
         let until_stdin_ends = self.until_stdin_ends;
         let mut stdin = std::pin::pin!(stdin_ended());
@@ -112,14 +113,16 @@ impl Life {
                 }
             };
             match wish {
-                Wish::Reload => {
-                    self.reload();
-                    looks = FileWatch::new(self.reloader.conf());
-                }
+                // A change of the files shows at the next looks and is read once more, which costs nothing.
+                Wish::Reload => self.reload(),
                 Wish::Reopen => control.iter().for_each(ProxyControl::reopen_log),
                 Wish::Upgrade => match self.upgrade(&holdings).await {
                     Ok(successor) => {
                         self.tell(Ok(&format!("process {} has taken over", successor.id)));
+                        // What was asked meanwhile was asked of the node.
+                        while let Ok(wish) = wishes.try_recv() {
+                            successor.pass_on(wish);
+                        }
                         break End::Succeeded(successor);
                     }
                     Err(why) => {

@@ -15,7 +15,13 @@ type Part = Box<dyn Fn(&NodeConf, &Materials) -> Result<Commit, Failure> + Send 
 
 /// The parts of a node that take settings over.
 #[derive(Default)]
-pub(crate) struct Parts(Mutex<Vec<Part>>);
+pub(crate) struct Parts {
+    parts: Mutex<Vec<Part>>,
+    /// Checks and puts in force in one go: comes after all checks, and only when settings are read again.
+    last: Mutex<Option<Last>>,
+}
+
+type Last = Box<dyn Fn(&NodeConf) -> Result<(), Failure> + Send + Sync>;
 
 impl Parts {
     /// Adds a part. What it is given in settings that need a restart must have no effect on it.
@@ -23,8 +29,18 @@ impl Parts {
         self.list().push(Box::new(part));
     }
 
+    /// Sets the part that cannot check without putting in force. It changes nothing when it fails.
+    pub(crate) fn set_last(&self, last: impl Fn(&NodeConf) -> Result<(), Failure> + Send + Sync + 'static) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(last));
+    }
+
+    fn load_last(&self, conf: &NodeConf) -> Result<(), Failure> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().map_or(Ok(()), |last| last(conf))
+    }
+
     fn list(&self) -> MutexGuard<'_, Vec<Part>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,15 +89,15 @@ impl Reloader {
         for warning in &loaded.warnings {
             tracing::warn!("{}", settings::line(warning));
         }
-        self.take_over(loaded.conf)
+        self.take_over(loaded.conf, true)
     }
 
     /// Reads the certificates again, of the settings in force.
     pub(crate) fn renew_certificates(&mut self) -> Result<Reloaded, Failure> {
-        self.take_over(self.in_force.clone())
+        self.take_over(self.in_force.clone(), false)
     }
 
-    fn take_over(&mut self, conf: NodeConf) -> Result<Reloaded, Failure> {
+    fn take_over(&mut self, conf: NodeConf, whole: bool) -> Result<Reloaded, Failure> {
         let materials = settings::materials(&conf)?;
         let checked: Vec<_> = self.parts.list().iter().map(|part| part(&conf, &materials)).collect();
         let (mut commits, mut faults) = (Vec::new(), Vec::new());
@@ -93,6 +109,9 @@ impl Reloader {
         }
         if let Some(first) = faults.into_iter().next() {
             return Err(first);
+        }
+        if whole {
+            self.parts.load_last(&conf)?;
         }
         commits.into_iter().for_each(|commit| commit());
         if conf.log_level != self.in_force.log_level

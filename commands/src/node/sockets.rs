@@ -107,6 +107,11 @@ impl Holdings {
         locked(&self.lock).take();
     }
 
+    /// Whether no other process writes.
+    pub(crate) fn is_alone(&self) -> bool {
+        *self.turn.borrow()
+    }
+
     /// From now on this process may write.
     pub(crate) fn take_turn(&self) {
         self.turn.send_replace(true);

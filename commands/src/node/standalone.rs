@@ -57,19 +57,23 @@ pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Fa
     let process = Arc::new(NodeProcess::new(node.logging.clone(), node.identity.clone(), node.expiries.clone()));
     let backend: Arc<dyn Backend> =
         Arc::new(StoreBackend::new(store.clone(), facts(&node), process.clone(), fleet, declarative));
-    load_file(&node.conf, &*backend)?;
+    let alone = node.holdings.is_alone();
+    if alone {
+        load_file(&node.conf, &*backend)?;
+    }
     let loading = backend.clone();
-    node.parts.add(move |conf, _| {
-        // The file is checked and loaded in one go; a bad one changes nothing.
-        load_file(conf, &*loading)?;
-        Ok(Box::new(|| {}))
-    });
+    // The file is checked and loaded in one go; a bad one changes nothing.
+    node.parts.set_last(move |conf| load_file(conf, &*loading));
     let proxy = match node.conf.runs_proxy() {
         true => Some(serve(&node, &store, &process, tasks)?),
         false => None,
     };
     open(&node, Face::Admin, &backend, &node.shutdown, tasks)?;
     open(&node, Face::Status, &backend, &node.shutdown, tasks)?;
+    // The process before goes on should anything above fail, so its store was left alone until here.
+    if !alone {
+        load_file(&node.conf, &*backend)?;
+    }
     Ok(Running::new(proxy))
 }
 

@@ -115,7 +115,9 @@ impl Publisher {
             return self.refresh();
         };
         let plugins = |change: &Change| change.deltas.iter().any(|delta| delta.entity == "plugins");
-        if changes.len() < limit || changes.iter().any(plugins) {
+        // Changes behind the limit were not looked at.
+        let all = changes.last().is_some_and(|change| change.version >= newest);
+        if !all || changes.iter().any(plugins) {
             self.refresh()?;
         }
         // A fleet that is not there needs no frames.

@@ -67,6 +67,7 @@ impl Configured {
     /// Serves what the cache holds, if that is another configuration than the one in force: the process before this one
     /// may have written it.
     pub(crate) fn follow_cache(&self) {
+        self.cache.written_elsewhere();
         let cached = self.cache.hash().ok().flatten();
         if cached.is_some() && cached != self.hash().map(|hash| hash.to_string()) {
             self.start_from_cache();

@@ -61,6 +61,8 @@ pub(crate) async fn serve(options: StreamOptions, dialed: Dialed, served: Box<dy
     let ended = driver.run(damaged).await;
     // The next connection says what is held; that is known once this has ended.
     if let Some(working) = driver.working.take() {
+        // Nobody takes its word any more, nor may it wait for room behind what the peer said last.
+        driver.inbox.close();
         let _ = working.join().await;
     }
     ended

@@ -295,7 +295,9 @@ impl Worker {
             }
         }
         // Whoever has connected already is served: closing the socket would reset what waits in its queue.
-        while let Poll::Ready(Ok((stream, peer))) = poll_fn(|task| Poll::Ready(listener.poll_accept(task))).await {
+        // Not by turns: a pause that is due would look like the end of the queue.
+        let next = || tokio::task::unconstrained(poll_fn(|task| Poll::Ready(listener.poll_accept(task))));
+        while let Poll::Ready(Ok((stream, peer))) = next().await {
             take(&mut connections, stream, peer);
         }
         drop(listener);

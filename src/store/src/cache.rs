@@ -106,14 +106,15 @@ impl DataPlaneCache {
         clock: Arc<dyn Clock>,
         lock: FolderLock,
     ) -> Result<DataPlaneCache, StoreError> {
-        let crashed = throw_away_after_crashes(folder)?;
+        let handed = lock.is_handed();
+        let crashed = if handed { None } else { throw_away_after_crashes(folder)? };
         let (environment, damage) = open_or_start_over(folder, size, lock)?;
         let damage = damage.or(crashed);
         let opening = damage.map_or(Opening::Empty, Opening::Discarded);
         let second = environment.second_tables()?;
         let (writer, transactions) = Default::default();
         let mut cache = DataPlaneCache { environment, second, registry, clock, opening, writer, transactions };
-        if let Some(opening) = cache.settle(tag)? {
+        if let Some(opening) = cache.settle(tag, handed)? {
             cache.opening = opening;
         }
         if let Opening::Discarded(reason) = &cache.opening {
@@ -122,8 +123,8 @@ impl DataPlaneCache {
         Ok(cache)
     }
 
-    /// Compares the tag; a stranger's content goes.
-    fn settle(&self, tag: &str) -> Result<Option<Opening>, StoreError> {
+    /// Compares the tag; a stranger's content goes, unless another process serves by it still.
+    fn settle(&self, tag: &str, handed: bool) -> Result<Option<Opening>, StoreError> {
         let (stored, hash) = self.reading(|tables, txn| Ok((tables.setting(txn, TAG)?, tables.setting(txn, HASH)?)))?;
         if stored.as_deref() == Some(tag) {
             return Ok(hash.map(Opening::Warm));
@@ -131,6 +132,11 @@ impl DataPlaneCache {
         if tag == Self::FORMAT && stored.as_deref().is_some_and(|stored| EARLIER_NAMES.contains(&stored)) {
             self.transaction(|tables, txn| tables.set_setting(txn, TAG, Some(tag)))?;
             return Ok(hash.map(Opening::Warm));
+        }
+        if let Some(stored) = stored.as_ref().filter(|_| handed) {
+            let detail =
+                format!("its format is {stored}, this gwctl reads {tag}: restart the node in place of an upgrade");
+            return Err(StoreError::Damaged { folder: self.environment.folder.clone(), detail });
         }
         self.transaction(|tables, txn| {
             tables.clear_records(txn)?;
@@ -233,6 +239,11 @@ impl DataPlaneCache {
         self.transactions.load(Ordering::Acquire)
     }
 
+    /// Another process may have written: what was remembered until now counts no more.
+    pub fn written_elsewhere(&self) {
+        self.transactions.fetch_add(1, Ordering::Release);
+    }
+
     /// A consistent view for several look-ups. Let it go soon.
     pub fn read(&self) -> Result<Box<dyn Read + '_>, EntityError> {
         Ok(Box::new(self.snapshot()?))
@@ -331,6 +342,7 @@ fn open_or_start_over(
     size: MapSize,
     lock: FolderLock,
 ) -> Result<(Environment, Option<String>), StoreError> {
+    let handed = lock.is_handed();
     let spare = lock.again().map_err(|source| StoreError::Io {
         action: "keep the lock of",
         path: folder.to_owned(),
@@ -338,7 +350,7 @@ fn open_or_start_over(
     })?;
     match Environment::open_claimed(folder, size, lock) {
         Ok(environment) => Ok((environment, None)),
-        Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) => {
+        Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) if !handed => {
             remove_files(folder)?;
             Ok((Environment::open_claimed(folder, size, spare)?, Some(error.to_string())))
         }

@@ -221,8 +221,10 @@ fn refuse_truncated(env: &Env<WithoutTls>, folder: &Path, file: u64) -> Result<(
     let page = u64::from(env.unnamed_database_stat().page_size);
     let pages = u64::try_from(env.info().last_page_number).unwrap_or(u64::MAX).saturating_add(1);
     let needed = pages.saturating_mul(page);
-    if file > 0 && file < needed {
-        let detail = format!("data.mdb is cut short: {file} bytes of {needed}");
+    // The process whose place this one takes may have made it longer since.
+    let now = std::fs::metadata(folder.join("data.mdb")).map_or(file, |data| data.len());
+    if file > 0 && now < needed {
+        let detail = format!("data.mdb is cut short: {now} bytes of {needed}");
         return Err(StoreError::Damaged { folder: folder.to_owned(), detail });
     }
     Ok(())
@@ -248,7 +250,11 @@ fn reserve_readers(folder: &Path) {
 /// The right to use a folder: one process at a time has it, and may hand it to the process that takes its place. It ends
 /// with the last process that holds it.
 #[derive(Debug)]
-pub struct FolderLock(File);
+pub struct FolderLock {
+    file: File,
+    /// Another process works in the folder still: nothing in it may be thrown away.
+    handed: bool,
+}
 
 impl FolderLock {
     /// Creates the folder if need be (mode 700) and takes its lock.
@@ -262,7 +268,7 @@ impl FolderLock {
     /// The lock that another process hands over, if it is that of this folder.
     pub fn handed(file: File, folder: &Path) -> Option<Self> {
         let (held, named) = (file.metadata().ok()?, std::fs::metadata(folder.join(LOCK_FILE)).ok()?);
-        ((held.dev(), held.ino()) == (named.dev(), named.ino())).then_some(Self(file))
+        ((held.dev(), held.ino()) == (named.dev(), named.ino())).then_some(Self { file, handed: true })
     }
 
     /// The same lock once more, to be handed over.
@@ -270,16 +276,20 @@ impl FolderLock {
     /// # Errors
     /// No descriptor is left.
     pub fn share(&self) -> std::io::Result<File> {
-        self.0.try_clone()
+        self.file.try_clone()
     }
 
     pub(crate) fn again(&self) -> std::io::Result<Self> {
-        self.share().map(Self)
+        Ok(Self { file: self.share()?, handed: self.handed })
+    }
+
+    pub(crate) fn is_handed(&self) -> bool {
+        self.handed
     }
 
     /// Writes the number of this process into the lock's file, for people.
     pub fn sign(&self) {
-        let mut file = &self.0;
+        let mut file = &self.file;
         // The lock holds without it, so a full disk is no reason to refuse here.
         let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
     }
@@ -312,7 +322,7 @@ pub(crate) fn claim(folder: &Path) -> Result<FolderLock, StoreError> {
         };
         return Err(StoreError::InUse { folder: folder.to_owned(), holder });
     }
-    let lock = FolderLock(file);
+    let lock = FolderLock { file, handed: false };
     lock.sign();
     Ok(lock)
 }

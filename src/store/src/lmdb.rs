@@ -110,7 +110,12 @@ impl LmdbStore {
     /// Those who watch are told of them.
     pub fn refresh(&self) -> Result<(), StoreError> {
         let version = self.reading(|txn| log::version(txn, &self.environment.tables))?;
-        self.newest.send_if_modified(|newest| std::mem::replace(newest, version) != version);
+        self.newest.send_if_modified(|newest| {
+            // A write of this process may have come in between.
+            let later = version > *newest;
+            *newest = version.max(*newest);
+            later
+        });
         Ok(())
     }
 
