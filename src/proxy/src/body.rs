@@ -82,6 +82,12 @@ impl Downstream {
         }
     }
 
+    /// The response has no body, whatever there is.
+    pub(crate) fn leave_out(&mut self) {
+        self.give_back();
+        (self.origin, self.filter_ended, self.trailers) = (Origin::Whole(None), true, None);
+    }
+
     pub(crate) fn set_tunnel(&mut self, tunnel: Tunnel) {
         self.tunnel = Some(tunnel);
     }

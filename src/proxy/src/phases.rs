@@ -7,7 +7,7 @@ use crate::flight::{Flight, crashed};
 use crate::forward::wants_websocket;
 use crate::plans::Plan;
 use crate::respond::failure_exit;
-use crate::stream::{Entered, OpenStreams};
+use crate::stream::{Entered, Limits, OpenStreams};
 use crate::upgrade::Tunnel;
 use crate::upstream::send::{Answered, Choice, Failure, Outgoing, send};
 use gwctl_plugins::{Body, Context, Exit, Phases, Scheme, Source, Upstream};
@@ -56,9 +56,17 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
             let Some((stream, read)) = answered.connection.pass().filter(|_| upgrades) else {
                 return flight.answer(failure_exit(&Failure::Unreachable), Source::Error);
             };
-            let tunnel = Tunnel { stream, read, lease: answered.lease.take(), entered: entered(&flight) };
+            let limits = flight
+                .context
+                .upstream
+                .as_ref()
+                .map_or(Limits::NONE, |upstream| Limits { read: upstream.read_timeout, write: upstream.write_timeout });
+            let tunnel = Tunnel { stream, read, lease: answered.lease.take(), limits, entered: entered(&flight) };
             let mut response = flight.pass_on(answered);
-            response.body_mut().set_tunnel(tunnel);
+            // A plugin may have put another answer in its place.
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                response.body_mut().set_tunnel(tunnel);
+            }
             response
         }
         Err(failure) => {
@@ -188,10 +196,15 @@ async fn read_body(flight: &mut Flight) -> Result<(), Failure> {
         0 => BUFFER_LIMIT,
         limit => limit,
     };
-    let reading = flight.context.request.body.read(limit);
-    match tokio::time::timeout(flight.worker.options.client_timeout, reading).await {
-        Ok(body) => body.map(|_| ()).map_err(Failure::Client),
-        Err(_) => Err(Failure::ClientTimedOut),
+    let (pause, read) = (flight.worker.options.client_timeout, flight.read.clone());
+    let mut reading = std::pin::pin!(flight.context.request.body.read(limit));
+    loop {
+        let before = read.get();
+        match tokio::time::timeout(pause, &mut reading).await {
+            Ok(body) => return body.map(|_| ()).map_err(Failure::Client),
+            Err(_) if read.get() > before => {}
+            Err(_) => return Err(Failure::ClientTimedOut),
+        }
     }
 }
 

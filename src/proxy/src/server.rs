@@ -17,6 +17,7 @@ use hyper::rt::Executor;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
@@ -112,11 +113,22 @@ impl Worker {
         stopping: Stopping,
     ) -> io::Result<()> {
         let worker = self.clone();
+        let asked = Rc::new(Cell::new(false));
+        let heard = asked.clone();
         let service = service_fn(move |request: http::Request<Incoming>| {
+            heard.set(true);
             let (head, body) = request.into_parts();
+            let is_head = head.method == http::Method::HEAD;
             let arrival =
                 Arrival::new(&worker.latest(), &origin, head, ArrivingBody::Http2(body), Spelling::lower_case());
-            async move { Ok::<_, Infallible>(serve(arrival).await) }
+            async move {
+                let mut response = serve(arrival).await;
+                // The library sends whatever the body gives.
+                if is_head || matches!(response.status().as_u16(), 204 | 304) {
+                    response.body_mut().leave_out();
+                }
+                Ok::<_, Infallible>(response)
+            }
         });
         let mut builder = http2::Builder::new(Here);
         // Twice the limit, as its measure adds to each field: what is over the limit gets the same page as over HTTP/1,
@@ -128,8 +140,16 @@ impl Worker {
             .keep_alive_interval(self.options.header_timeout)
             .max_concurrent_streams(128);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        // The library waits for the preface for ever.
+        let silent = async {
+            tokio::time::sleep(self.options.header_timeout).await;
+            if asked.get() {
+                std::future::pending::<()>().await;
+            }
+        };
         tokio::select! {
             biased;
+            () = silent => return Err(io::ErrorKind::TimedOut.into()),
             outcome = &mut connection => return outcome.map_err(io::Error::other),
             () = stopped(stopping) => connection.as_mut().graceful_shutdown(),
         }

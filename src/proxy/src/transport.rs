@@ -133,9 +133,13 @@ impl Outbox {
         self.parts.push_back(text.freeze());
     }
 
-    pub(crate) fn push(&mut self, part: Bytes) {
-        if self.parts.is_empty() && part.len() <= SMALL {
-            return self.head.extend_from_slice(&part);
+    pub(crate) fn push(&mut self, mut part: Bytes) {
+        if part.len() <= SMALL {
+            if self.parts.is_empty() {
+                return self.head.extend_from_slice(&part);
+            }
+            // It would keep the whole buffer it was read into.
+            part = Bytes::copy_from_slice(&part);
         }
         self.size += part.len();
         self.parts.push_back(part);

@@ -86,7 +86,11 @@ impl Client {
                         return Poll::Ready(Ok(head));
                     }
                     Ok(None) => {}
-                    Err(fault) => return Poll::Ready(Err(NoRequest::Malformed(fault))),
+                    Err(fault) => {
+                        // Where it ends is not known: the rest is awaited before the connection closes.
+                        self.broken = true;
+                        return Poll::Ready(Err(NoRequest::Malformed(fault)));
+                    }
                 }
             }
             let closed = |_| NoRequest::Closed;

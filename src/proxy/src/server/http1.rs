@@ -125,7 +125,9 @@ impl Worker {
         if let Some(tunnel) = answer.take_tunnel() {
             return Ok(End::Switched(tunnel));
         }
-        let goes_on = goes_on && self.skip_body(client).await;
+        // HTTP/2 towards the upstream reads the body in a task of its own, which may outlive the answer and would take
+        // from the next request.
+        let goes_on = goes_on && Rc::strong_count(client) == 1 && self.skip_body(client).await;
         Ok(if goes_on { End::Next } else { End::Closed })
     }
 

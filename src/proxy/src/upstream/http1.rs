@@ -157,8 +157,7 @@ impl Http1 {
         if let Some(error) = self.failed.take() {
             return Poll::Ready(Some(Err(error)));
         }
-        // A client that breaks off its body is found by whoever reads from it.
-        let _ = self.poll_send(task);
+        let sent = self.poll_send(task);
         loop {
             match self.decoder.decode(&mut self.input) {
                 Ok(Some(Piece::Data(data))) => return Poll::Ready(Some(Ok(Frame::data(data)))),
@@ -167,7 +166,13 @@ impl Http1 {
                 Ok(None) => {}
                 Err(fault) => return self.fail(task, fault.into()),
             }
-            match ready!(self.poll_more(task)) {
+            let read = match (self.poll_more(task), sent.is_err()) {
+                (Poll::Ready(read), _) => read,
+                (Poll::Pending, false) => return Poll::Pending,
+                // The client broke off its body: the upstream may wait for the rest for ever, and nobody watches the client.
+                (Poll::Pending, true) => return self.fail(task, Break::Client),
+            };
+            match read {
                 Ok(0) => {
                     if let Err(fault) = self.decoder.close() {
                         return self.fail(task, fault.into());
