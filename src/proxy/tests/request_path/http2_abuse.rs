@@ -22,9 +22,13 @@ const END_HEADERS: u8 = 4;
 const ENHANCE_YOUR_CALM: u32 = 11;
 
 async fn stage() -> (Upstream, Stage) {
+    stage_with(ProxyOptions::default()).await
+}
+
+async fn stage_with(options: ProxyOptions) -> (Upstream, Stage) {
     let upstream = Upstream::echo().await;
     let listener = Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: true, proxy_protocol: false };
-    let options = ProxyOptions { listeners: vec![listener], ..Default::default() };
+    let options = ProxyOptions { listeners: vec![listener], ..options };
     let stage = Stage::with(to(upstream.address, json!({})), options, Vec::new());
     (upstream, stage)
 }
@@ -194,4 +198,39 @@ async fn questions_whose_answers_nobody_reads_are_not_piled_up() {
         assert!(taken < 256 << 20, "the proxy took {taken} bytes of questions without an answer being read");
         serves_others(&stage).await;
     }
+}
+
+#[tokio::test]
+async fn an_answer_of_the_gateway_to_head_has_no_body() {
+    let (_upstream, stage) = stage_with(ProxyOptions { max_target_size: 8, ..Default::default() }).await;
+    let mut stream = connect(&stage).await;
+    let long = |method: &str| {
+        let fields =
+            [(":method", method), (":scheme", "http"), (":path", "/longer-than-that"), (":authority", "a.test")];
+        fields.iter().flat_map(|(name, value)| field(name, value)).collect::<Vec<u8>>()
+    };
+    stream.write_all(&[request(1, &long("HEAD")), request(3, &long("GET"))].concat()).await.unwrap();
+    let (mut heads, mut bodies) = (Vec::new(), Vec::new());
+    while bodies.is_empty() || heads.len() < 2 {
+        match next(&mut stream).await.expect("the connection stays") {
+            (HEADERS, number, _) => heads.push(number),
+            (DATA, number, payload) if !payload.is_empty() => bodies.push(number),
+            _ => {}
+        }
+    }
+    assert_eq!(bodies, [3], "the page of a HEAD is left out");
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_get_to_its_first_request_is_let_go() {
+    let options = ProxyOptions { header_timeout: Duration::from_millis(100), ..Default::default() };
+    let (_upstream, stage) = stage_with(options).await;
+    for start in [b"PRI".as_slice(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let mut stream = TcpStream::connect(stage.address).await.unwrap();
+        stream.write_all(start).await.unwrap();
+        let mut rest = Vec::new();
+        // Whether it is closed or reset does not matter.
+        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("the proxy lets go");
+    }
+    serves_others(&stage).await;
 }
