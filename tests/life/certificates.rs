@@ -86,3 +86,38 @@ fn the_pair_of_the_cluster_is_replaced_without_cutting_the_link_and_used_by_the_
     cp.restart();
     wait_until("the data plane to connect again", || connected(&cp));
 }
+
+#[test]
+fn new_certificates_and_refused_settings_leave_the_declarative_configuration_alone() {
+    let cluster = Cluster::new(GWCTL);
+    let pair = |name: &str| gwctl_certs::self_signed(&[name.to_owned()], now()).unwrap();
+    let (first, second, third) = (pair("a.test"), pair("b.test"), pair("c.test"));
+    write_pair(&cluster, "admin", &first);
+    let file = cluster.path("kong.yml");
+    let services = |name: &str| json!({"_format_version": "3.0", "services": [{"name": name, "host": "a.test"}]});
+    std::fs::write(&file, services("from-file").to_string()).unwrap();
+    let [tls] = gwctl_testkit::free_ports();
+    let options = cluster.options("node", "traditional");
+    let plain = options.settings.iter().find(|(key, _)| key == "admin_listen").unwrap().1.clone();
+    let options = options
+        .set("admin_listen", format!("{plain}, 127.0.0.1:{tls} ssl"))
+        .set("database", "off")
+        .set("declarative_config", file.display())
+        .set("admin_ssl_cert", cluster.path("admin.crt").display())
+        .set("admin_ssl_cert_key", cluster.path("admin.key").display());
+    let node = cluster.start(&options);
+    let served = || get(node.admin(), "/services").json()["data"][0]["name"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(served(), "from-file");
+    assert_eq!(post(node.admin(), "/config", &services("posted")).status, 201);
+    write_pair(&cluster, "admin", &second);
+    wait_until("the new certificate", || presented(tls).contains(body(&second.certificate)));
+    assert_eq!(served(), "posted", "what was posted later than the file stays");
+    std::fs::write(&file, services("edited").to_string()).unwrap();
+    std::fs::write(cluster.path("admin.crt"), &third.certificate).unwrap();
+    crate::signal(node.id(), "HUP");
+    wait_for_log(&node, "settings refused, those before stay in force");
+    assert_eq!(served(), "posted", "a refused reload changes nothing");
+    std::fs::write(cluster.path("admin.key"), &third.key).unwrap();
+    crate::signal(node.id(), "HUP");
+    wait_until("the file to be read again", || served() == "edited");
+}
