@@ -155,12 +155,12 @@ pub struct Delta {
 }
 
 /// The outcome of a write.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Commit {
     /// The version of this batch; when nothing changed, the version there was already.
     pub version: u64,
-    /// Deletions first, children before parents; then the others, parents before children. Empty: nothing changed.
-    pub deltas: Arc<[Delta]>,
+    /// How many records it changed; [`Store::change`] tells which. 0: nothing changed.
+    pub changes: usize,
 }
 
 /// One version of the log.
@@ -174,7 +174,7 @@ pub struct Change {
     pub origin: Origin,
     /// Digest of what it left; None for versions from before digests were kept.
     pub digest: Option<Digest>,
-    /// Ordered as in [`Commit`].
+    /// Deletions first, children before parents; then the others, parents before children.
     pub deltas: Arc<[Delta]>,
 }
 

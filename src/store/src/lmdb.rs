@@ -176,20 +176,21 @@ impl LmdbStore {
             return Ok(Run::Outgrown);
         }
         worked?;
-        let deltas = batch.deltas(&self.ranks);
-        if deltas.is_empty() {
-            return Ok(Run::Done(Commit { version, deltas: Arc::from([]) }));
+        let changed = batch.changed(&self.ranks).map_err(|fault| self.at(fault))?;
+        let changes = changed.len();
+        if changes == 0 {
+            return Ok(Run::Done(Commit { version, changes }));
         }
         let version = version + 1;
         let mut txn = batch.txn;
         let keep = log::Keep { versions: self.options.keep_versions, changes: self.options.keep_changes };
-        let written = log::append(&mut txn, tables, &self.registry, version, now, origin, &deltas)
-            .and_then(|()| log::trim_in_passing(&mut txn, tables, keep, deltas.len()))
+        let written = log::append(&mut txn, tables, &self.registry, version, now, origin, &changed)
+            .and_then(|()| log::trim_in_passing(&mut txn, tables, keep, changes))
             .and_then(|()| Ok(txn.commit()?));
         match written {
             Ok(()) => {
                 self.newest.send_replace(version);
-                Ok(Run::Done(Commit { version, deltas: deltas.into() }))
+                Ok(Run::Done(Commit { version, changes }))
             }
             Err(fault) if fault.is_outgrown() => Ok(Run::Outgrown),
             Err(fault) => Err(self.at(fault).into()),

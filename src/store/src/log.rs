@@ -3,6 +3,7 @@
 use crate::contract::{Change, Changes, Delta, HistoryEntry, Origin, Position};
 use crate::digest::{self, Digest};
 use crate::fault::Fault;
+use crate::keys;
 use crate::tables::{Tables, decode, encode};
 use gwctl_entities::{Record, Registry};
 use heed::{RoTxn, RwTxn};
@@ -90,7 +91,17 @@ fn number(bytes: &[u8]) -> Result<u64, Fault> {
     Ok(u64::from_be_bytes(*bytes))
 }
 
-/// Writes the next version and the digest it leads to. `deltas` carry its number already.
+/// A record that a batch changed. What it is now lies in the table of records.
+pub(crate) struct Changed<'s> {
+    pub(crate) entity: &'s str,
+    pub(crate) id: Box<str>,
+    /// The record before, as stored.
+    pub(crate) old: Option<Box<[u8]>>,
+    pub(crate) deleted: bool,
+}
+
+/// Writes the next version and the digest it leads to. Records are copied as they are stored, one at a time: a version
+/// may be larger than anyone wants to hold.
 pub(crate) fn append(
     txn: &mut RwTxn<'_>,
     tables: &Tables,
@@ -98,20 +109,41 @@ pub(crate) fn append(
     version: u64,
     time_millis: u64,
     origin: &Origin,
-    deltas: &[Delta],
+    changes: &[Changed<'_>],
 ) -> Result<(), Fault> {
-    let key = version.to_be_bytes();
+    let version_key = version.to_be_bytes();
     let mut digest = position(txn, tables)?.digest;
-    for delta in deltas.iter().filter(|delta| digest::counts(registry, &delta.entity)) {
-        digest.change(&delta.entity, &delta.id, delta.old.as_ref(), delta.new.as_ref());
+    let (mut key, mut text) = (Vec::new(), Vec::new());
+    for (number, changed) in (0_u32..).zip(changes) {
+        let Changed { entity, id, old, .. } = changed;
+        let new = tables.records.get(txn, &keys::key(&[entity, id]))?;
+        if digest::counts(registry, entity) {
+            digest.change_stored(entity, id, old.as_deref(), new);
+        }
+        text.clear();
+        write_delta(&mut text, version, changed, new)?;
+        key.clear();
+        key.extend_from_slice(&version_key);
+        key.extend_from_slice(&number.to_be_bytes());
+        tables.deltas.put(txn, &key, &text)?;
     }
-    let head = Head { time_millis, origin: origin.clone(), deltas: deltas.len(), digest: Some(digest) };
+    let head = Head { time_millis, origin: origin.clone(), deltas: changes.len(), digest: Some(digest) };
     tables.meta.put(txn, DIGEST, &digest.to_bytes())?;
-    tables.heads.put(txn, &key, &encode(&head)?)?;
-    for (number, delta) in (0_u32..).zip(deltas) {
-        tables.deltas.put(txn, &[key.as_slice(), &number.to_be_bytes()].concat(), &encode(delta)?)?;
+    tables.heads.put(txn, &version_key, &encode(&head)?)?;
+    Ok(tables.meta.put(txn, VERSION, &version_key)?)
+}
+
+/// A [`Delta`] as JSON, made of records that are JSON already.
+fn write_delta(text: &mut Vec<u8>, version: u64, changed: &Changed<'_>, new: Option<&[u8]>) -> Result<(), Fault> {
+    let head = [encode(&version)?, encode(&changed.entity)?, encode(&changed.id)?];
+    let values = [&head[0], &head[1], &head[2], changed.old.as_deref().unwrap_or(b"null"), new.unwrap_or(b"null")];
+    for (name, value) in [r#"{"version":"#, r#","entity":"#, r#","id":"#, r#","old":"#, r#","new":"#].iter().zip(values)
+    {
+        text.extend_from_slice(name.as_bytes());
+        text.extend_from_slice(value);
     }
-    Ok(tables.meta.put(txn, VERSION, &key)?)
+    text.push(b'}');
+    Ok(())
 }
 
 /// The oldest version the changes since which are all there.

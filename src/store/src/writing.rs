@@ -1,17 +1,20 @@
 //! A write batch: one transaction, its rules and its deltas.
 
-use crate::contract::Delta;
 use crate::fault::{Fault, misuse};
 use crate::index::{Entries, LISTED};
+use crate::keys;
+use crate::log::Changed;
 use crate::reading::{View, schema_of};
-use crate::tables::{Tables, place_of};
+use crate::tables::{Tables, decode, place_of};
 use gwctl_entities::{EntityError, EntitySchema, Map, OnDelete, Page, PageQuery, Read, Record, Registry, Value, Write};
 use heed::RwTxn;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What the batch began with and has now, by entity and id.
-type Touched = BTreeMap<(String, String), (Option<Record>, Option<Record>)>;
+/// What the batch began with, as stored, by entity and id. What it has now lies in the tables, so a batch of any size holds
+/// little more than the names of what it touched.
+type Touched<'s> = BTreeMap<(&'s str, Box<str>), Option<Box<[u8]>>>;
 
 /// An open batch. Each call checks all rules before it changes anything, so a refused call leaves no trace.
 pub(crate) struct Batch<'s> {
@@ -21,7 +24,7 @@ pub(crate) struct Batch<'s> {
     folder: &'s Path,
     now: u64,
     version: u64,
-    touched: Touched,
+    touched: Touched<'s>,
     /// The map was too small: nothing more is written, the store grows it and starts over.
     pub(crate) outgrown: bool,
 }
@@ -45,11 +48,11 @@ impl<'s> Batch<'s> {
     /// Empties the store; what is not put back by the end of the batch counts as deleted.
     pub(crate) fn clear(&mut self) -> Result<(), Fault> {
         for schema in self.registry.entities() {
-            let everything = PageQuery { size: usize::MAX, ..PageQuery::default() };
             // Expired rows too: their deletion is a change like any other.
-            for record in (View { now: 0, ..self.view() }).page(&schema.name, &everything)?.rows {
-                let id = id_of(schema, &record)?;
-                self.touched.entry((schema.name.clone(), id)).or_insert((Some(record), None));
+            for entry in self.tables.records.prefix_iter(&self.txn, &keys::prefix(&[&schema.name]))? {
+                let bytes = entry?.1;
+                let id = id_of(schema, &decode(&schema.name, bytes)?)?;
+                self.touched.entry((&schema.name, id.into())).or_insert_with(|| Some(bytes.into()));
             }
         }
         Ok(self.tables.clear_records(&mut self.txn)?)
@@ -84,7 +87,7 @@ impl<'s> Batch<'s> {
             // An expired row with this id may still lie there.
             self.remove(entity, &id)?;
         }
-        self.put(schema, &id, None, Some(record))
+        self.put(schema, &id, None, Some(&record))
     }
 
     fn try_replace(&mut self, entity: &str, record: Record) -> Result<(), Fault> {
@@ -98,7 +101,7 @@ impl<'s> Batch<'s> {
         }
         let expired = self.check(schema, &id, &record, Some(&old))?;
         self.remove_all(expired)?;
-        self.put(schema, &id, Some(old), Some(record))
+        self.put(schema, &id, Some(&old), Some(&record))
     }
 
     fn try_delete(&mut self, entity: &str, id: &str) -> Result<bool, Fault> {
@@ -151,7 +154,7 @@ impl<'s> Batch<'s> {
     fn remove_all(&mut self, doomed: Vec<(String, String)>) -> Result<(), Fault> {
         for (entity, id) in doomed {
             if let Some(old) = self.tables.record(&self.txn, &entity, &id)? {
-                self.put(schema_of(self.registry, &entity)?, &id, Some(old), None)?;
+                self.put(schema_of(self.registry, &entity)?, &id, Some(&old), None)?;
             }
         }
         Ok(())
@@ -200,28 +203,39 @@ impl<'s> Batch<'s> {
         Ok(())
     }
 
-    fn put(&mut self, schema: &EntitySchema, id: &str, old: Option<Record>, new: Option<Record>) -> Result<(), Fault> {
-        self.tables.put(&mut self.txn, schema, id, old.as_ref(), new.as_ref())?;
-        let touched = self.touched.entry((schema.name.clone(), id.to_owned())).or_insert((old, None));
-        touched.1 = new;
-        Ok(())
+    fn put(
+        &mut self,
+        schema: &'s EntitySchema,
+        id: &str,
+        old: Option<&Record>,
+        new: Option<&Record>,
+    ) -> Result<(), Fault> {
+        if let Entry::Vacant(untouched) = self.touched.entry((&schema.name, id.into())) {
+            let stored = match old {
+                Some(_) => self.tables.records.get(&self.txn, &keys::key(&[&schema.name, id]))?,
+                None => None,
+            };
+            untouched.insert(stored.map(Box::from));
+        }
+        self.tables.put(&mut self.txn, schema, id, old, new)
     }
 
-    /// What the batch changed in sum, in the order of [`crate::Commit`].
-    pub(crate) fn deltas(&mut self, ranks: &BTreeMap<String, usize>) -> Vec<Delta> {
-        let version = self.version + 1;
-        let mut deltas: Vec<Delta> = std::mem::take(&mut self.touched)
-            .into_iter()
-            .filter(|(_, (old, new))| old != new)
-            .map(|((entity, id), (old, new))| Delta { version, entity, id, old, new })
-            .collect();
-        let rank = |delta: &Delta| ranks.get(&delta.entity).copied().unwrap_or(usize::MAX);
+    /// What the batch changed in sum, in the order of [`crate::Change`].
+    pub(crate) fn changed(&mut self, ranks: &BTreeMap<String, usize>) -> Result<Vec<Changed<'s>>, Fault> {
+        let mut changed = Vec::new();
+        for ((entity, id), old) in std::mem::take(&mut self.touched) {
+            let new = self.tables.records.get(&self.txn, &keys::key(&[entity, &id]))?;
+            if new != old.as_deref() {
+                changed.push(Changed { entity, id, old, deleted: new.is_none() });
+            }
+        }
+        let rank = |changed: &Changed<'_>| ranks.get(changed.entity).copied().unwrap_or(usize::MAX);
         // Stable, so ids stay ascending within an entity.
-        deltas.sort_by_key(|delta| match delta.new {
-            None => (0, usize::MAX - rank(delta)),
-            Some(_) => (1, rank(delta)),
+        changed.sort_by_key(|changed| match changed.deleted {
+            true => (0, usize::MAX - rank(changed)),
+            false => (1, rank(changed)),
         });
-        deltas
+        Ok(changed)
     }
 
     /// Runs one call unless the batch has already failed, and notes when the map is too small.

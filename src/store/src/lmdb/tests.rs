@@ -86,7 +86,7 @@ fn the_map_grows_by_itself() {
         .unwrap();
     assert!(runs.get() > 1, "the batch does not fit at first");
     assert!(store.map_size() > before);
-    assert_eq!((commit.version, commit.deltas.len()), (1, 200));
+    assert_eq!((commit.version, commit.changes), (1, 200));
     for number in 201..=300 {
         insert(&store, vec![("services", big(number))]).unwrap();
     }
@@ -106,7 +106,7 @@ fn work_that_swallows_the_error_is_rerun_all_the_same() {
             Ok(())
         })
         .unwrap();
-    assert_eq!(commit.deltas.len(), 200);
+    assert_eq!(commit.changes, 200);
 }
 
 #[test]

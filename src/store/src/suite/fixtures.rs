@@ -93,14 +93,18 @@ fn number_of(id: &str) -> u64 {
     id.rsplit('-').next().unwrap_or_default().parse().unwrap()
 }
 
-/// Each delta as a sign (`+` new, `-` gone, `~` changed), entity and number.
-pub(crate) fn what(commit: &Commit) -> Vec<String> {
+/// Each delta of the commit as a sign (`+` new, `-` gone, `~` changed), entity and number.
+pub(crate) fn what(store: &dyn Store, commit: &Commit) -> Vec<String> {
     let sign = |old: bool, new: bool| match (old, new) {
         (false, _) => '+',
         (_, false) => '-',
         _ => '~',
     };
-    commit
+    if commit.changes == 0 {
+        return Vec::new();
+    }
+    let logged = store.change(commit.version).unwrap().unwrap();
+    logged
         .deltas
         .iter()
         .map(|delta| {

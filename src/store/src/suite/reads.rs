@@ -167,13 +167,13 @@ fn expiry(store: &dyn Store) {
     let first = read.page("keyauth_credentials", &all).unwrap();
     assert_eq!((numbers(&first), first.next), (vec![3], Some(id(4))), "expired rows take no place on a page");
     drop(read);
-    assert_eq!(what(&delete(store, "keyauth_credentials", 2).unwrap().1), Vec::<String>::new());
+    assert_eq!(what(store, &delete(store, "keyauth_credentials", 2).unwrap().1), Vec::<String>::new());
     assert!(replace(store, "keyauth_credentials", &key_auth(2, 1, "past", Value::Null)).is_err());
     // Value and id of an expired row are free, and the row leaves with a delta.
     let commit = insert(store, vec![("keyauth_credentials", key_auth(6, 1, "past", Value::Null))]).unwrap();
-    assert_eq!(what(&commit), ["-keyauth_credentials 2", "+keyauth_credentials 6"]);
+    assert_eq!(what(store, &commit), ["-keyauth_credentials 2", "+keyauth_credentials 6"]);
     let commit = insert(store, vec![("keyauth_credentials", key_auth(5, 1, "again", Value::Null))]).unwrap();
-    assert_eq!(what(&commit), ["~keyauth_credentials 5"]);
+    assert_eq!(what(store, &commit), ["~keyauth_credentials 5"]);
 }
 
 fn purge(store: &dyn Store) {
@@ -183,9 +183,9 @@ fn purge(store: &dyn Store) {
     records.extend((2..10).map(row));
     insert(store, records).unwrap();
     let first = store.purge_expired(2).unwrap();
-    assert_eq!(what(&first), ["-keyauth_credentials 8", "-keyauth_credentials 9"], "the longest expired first");
+    assert_eq!(what(store, &first), ["-keyauth_credentials 8", "-keyauth_credentials 9"], "the longest expired first");
     assert_eq!(first.version, 2);
-    assert_eq!(store.purge_expired(100).unwrap().deltas.len(), 3);
+    assert_eq!(store.purge_expired(100).unwrap().changes, 3);
     assert_eq!(store.purge_expired(100).unwrap().version, 3, "nothing left, no version");
     let left = page(store, "keyauth_credentials", &PageQuery { size: 100, ..PageQuery::default() });
     assert_eq!(numbers(&left), [2, 3, 4]);

@@ -94,7 +94,7 @@ fn foreign_missing(store: &dyn Store) {
     insert(store, vec![("services", service(3, "a")), ("routes", route(2, 3))]).unwrap();
     assert_eq!(replace(store, "routes", &route(2, 1)).map(|commit| commit.version), Err(missing));
     let unbound = record(json!({"id": id(2), "name": "r", "service": null}));
-    assert_eq!(what(&replace(store, "routes", &unbound).unwrap()), ["~routes 2"]);
+    assert_eq!(what(store, &replace(store, "routes", &unbound).unwrap()), ["~routes 2"]);
     assert!(delete(store, "services", 3).unwrap().0, "nothing refers to it any more");
 }
 
@@ -108,7 +108,7 @@ fn restrict(store: &dyn Store) {
             write.delete("services", &id(1)).map(drop)
         })
         .unwrap();
-    assert_eq!(what(&commit), ["-routes 2", "-services 1"], "children before parents");
+    assert_eq!(what(store, &commit), ["-routes 2", "-services 1"], "children before parents");
 }
 
 fn cascade(store: &dyn Store) {
@@ -126,7 +126,7 @@ fn cascade(store: &dyn Store) {
     insert(store, records).unwrap();
     let (found, commit) = delete(store, "consumers", 1).unwrap();
     assert!(found);
-    let mut gone = what(&commit);
+    let mut gone = what(store, &commit);
     assert_eq!(gone.last().map(String::as_str), Some("-consumers 1"));
     gone.sort();
     assert_eq!(gone, ["-acls 3", "-consumers 1", "-keyauth_credentials 2", "-plugins 4"]);
@@ -154,7 +154,7 @@ fn snis(store: &dyn Store) {
     assert_eq!(delete(store, "certificates", 1).map(|(found, _)| found), Err(kept));
     assert!(store.read().unwrap().get("snis", &id(2)).unwrap().is_some(), "a refused delete takes no SNI");
     delete(store, "services", 3).unwrap();
-    assert_eq!(what(&delete(store, "certificates", 1).unwrap().1), ["-snis 2", "-certificates 1"]);
+    assert_eq!(what(store, &delete(store, "certificates", 1).unwrap().1), ["-snis 2", "-certificates 1"]);
 }
 
 fn ca_certificates(store: &dyn Store) {
