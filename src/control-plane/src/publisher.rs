@@ -1,9 +1,9 @@
 //! What data planes of our own sync are sent: the frame of each version is made once and kept for a while, versions that a
 //! node is behind are joined, and a copy of everything is made piece by piece.
 
-use gwctl_entities::{EntityError, Registry};
+use gwctl_entities::{EntityError, PageQuery, Record, Registry, Value};
 use gwctl_lifecycle::{Phase, Shutdown};
-use gwctl_store::{Change, Changes, Delta, Place, Store};
+use gwctl_store::{Change, Delta, Part, Place, Store};
 use gwctl_wire::Frame;
 use gwctl_wire::compat::{PayloadProfile, Verdict, Version, check_version, vet};
 use gwctl_wire::stream::cp::{Copied, Cursor, Fetched, Start, Withheld};
@@ -11,6 +11,7 @@ use gwctl_wire::stream::message::{self, FromCp, Hello, Row};
 use gwctl_wire::stream::{JOINED_BYTES, LARGEST_CHANGE, PIECE_BYTES};
 use gwctl_wire::v1::BasicInfo;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use tokio::sync::watch;
 
@@ -26,6 +27,13 @@ const JOINED_VERSIONS: u64 = 1000;
 
 /// Versions behind which a copy is cheaper than to read through the log.
 const FAR_BEHIND: u64 = 20_000;
+
+/// Bytes of the log that are read of one version at most. With a record before and one after each change, a version that
+/// has more comes to more than [`LARGEST_CHANGE`] or close to it, and is not sent as changes anyway.
+const READ_AT_MOST: usize = 3 * LARGEST_CHANGE;
+
+/// The same where no data plane is there to be sent anything.
+const READ_UNASKED: usize = 64 * 1024;
 
 /// A frame that leads from one version to a later one.
 #[derive(Debug, Clone)]
@@ -54,6 +62,8 @@ pub(crate) struct Publisher {
     kept: Mutex<Kept>,
     /// Plugins in use, by which nodes are judged.
     profile: RwLock<Arc<PayloadProfile>>,
+    /// The profile is to be read again before the next node is judged.
+    stale: AtomicBool,
     newest: watch::Sender<u64>,
     /// Told of each version, when it was committed and its digest, before any node is.
     committed: Box<Committed>,
@@ -75,7 +85,8 @@ impl Publisher {
         let newest = watch::Sender::new(store.version());
         let (kept, profile) = (Mutex::default(), RwLock::new(Arc::new(profile)));
         let turns = tokio::sync::Semaphore::new(TURNS);
-        Ok(Self { store, own_version, kept, profile, newest, committed: Box::new(committed), turns })
+        let (stale, committed) = (AtomicBool::new(false), Box::new(committed));
+        Ok(Self { store, own_version, kept, profile, stale, newest, committed, turns })
     }
 
     /// Makes the frame of each version until the node stops.
@@ -110,30 +121,53 @@ impl Publisher {
 
     /// Takes the versions after `before` in: their frames, and what they change of the profile.
     fn take(&self, before: u64, newest: u64) -> Result<(), EntityError> {
-        let limit = usize::try_from(newest - before).unwrap_or(usize::MAX).min(KEPT);
-        let Changes::Deltas(changes) = self.store.changes_since(before, limit)? else {
-            return self.refresh();
-        };
-        let plugins = |change: &Change| change.deltas.iter().any(|delta| delta.entity == "plugins");
-        // Changes behind the limit were not looked at.
-        let all = changes.last().is_some_and(|change| change.version >= newest);
-        if !all || changes.iter().any(plugins) {
-            self.refresh()?;
-        }
-        // A fleet that is not there needs no frames.
-        let wanted = self.newest.receiver_count() > 0;
-        for change in &changes {
+        let from = before.max(newest.saturating_sub(KEPT as u64));
+        // Versions that are passed over may have changed anything.
+        let mut stale = from > before;
+        for version in from + 1..=newest {
+            // A fleet that is not there needs no frames.
+            let wanted = self.is_heard();
+            let limit = if wanted { READ_AT_MOST } else { READ_UNASKED };
+            let read = self.store.part_of_change(version, 0, limit);
+            let read = read.inspect_err(|_| self.stale.store(true, Ordering::SeqCst))?;
+            let Some(Part { change, last, .. }) = read else {
+                stale = true;
+                continue;
+            };
+            stale = stale || !last || self.changes_profile(&change.deltas);
             (self.committed)(change.version, change.time_millis, change.digest.map(|digest| digest.to_string()));
-            if wanted {
-                self.keep(change);
+            if wanted && last {
+                self.keep(&change);
             }
         }
-        Ok(())
+        if stale {
+            self.stale.store(true, Ordering::SeqCst);
+        }
+        // Noted first and looked second, while a session listens first and looks for the note second: one sees the other.
+        if self.is_heard() { self.refresh() } else { Ok(()) }
     }
 
+    fn is_heard(&self) -> bool {
+        self.newest.receiver_count() > 0
+    }
+
+    /// Whether a plugin may have come into use, or gone out of it.
+    fn changes_profile(&self, deltas: &[Delta]) -> bool {
+        let profile = self.profile.read().unwrap_or_else(PoisonError::into_inner).clone();
+        deltas.iter().filter(|delta| delta.entity == "plugins").any(|delta| {
+            let (old, new) = (delta.old.as_ref().and_then(in_use), delta.new.as_ref().and_then(in_use));
+            let known = |name: &str| profile.plugins.contains_key(name);
+            old != new && (old.is_some() || !new.is_none_or(known))
+        })
+    }
+
+    /// Reads the profile again if it may have changed.
     fn refresh(&self) -> Result<(), EntityError> {
-        let profile = Arc::new(profile(&*self.store)?);
-        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = profile;
+        if !self.stale.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let profile = profile(&*self.store).inspect_err(|_| self.stale.store(true, Ordering::SeqCst))?;
+        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(profile);
         Ok(())
     }
 
@@ -191,9 +225,12 @@ impl Publisher {
         }
         let (mut last, mut bytes, mut leads_to) = (BTreeMap::new(), 0, None);
         for version in from + 1..=newest.min(from.saturating_add(JOINED_VERSIONS)) {
-            let Some(change) = self.store.change(version)? else {
+            let Some(Part { change, total, last: whole }) = self.store.part_of_change(version, 0, READ_AT_MOST)? else {
                 return copy(format!("the log no longer holds version {version}"));
             };
+            if !whole {
+                return copy(format!("version {version} changed {total} rows at once"));
+            }
             let rows = rows(self.store.registry(), &change.deltas);
             bytes += json_bytes(&rows);
             if bytes > JOINED_BYTES && leads_to.is_some() {
@@ -278,24 +315,25 @@ impl Publisher {
     fn log_piece(&self, version: u64, sent: usize, until: u64) -> Result<Copied, EntityError> {
         let (mut piece, mut bytes, mut at, mut skip) = (Vec::new(), 0, version, sent);
         while at < until {
-            let Some(change) = self.store.change(at + 1)? else { return Ok(Copied::Overtaken) };
-            let rows = rows(self.store.registry(), &change.deltas);
-            for (number, row) in rows.into_iter().enumerate().skip(skip) {
-                if bytes >= PIECE_BYTES {
-                    let next = Cursor::Log { version: at, sent: number, until };
-                    return Ok(Copied::Piece { frame: FromCp::SnapshotRows { rows: piece }.encode(), next });
-                }
-                bytes += json_bytes(std::slice::from_ref(&row));
-                piece.push(row);
+            if bytes >= PIECE_BYTES {
+                let next = Cursor::Log { version: at, sent: skip, until };
+                return Ok(Copied::Piece { frame: FromCp::SnapshotRows { rows: piece }.encode(), next });
             }
-            (at, skip) = (at + 1, 0);
+            let Some(part) = self.store.part_of_change(at + 1, skip, PIECE_BYTES - bytes)? else {
+                return Ok(Copied::Overtaken);
+            };
+            let rows = rows(self.store.registry(), &part.change.deltas);
+            bytes += json_bytes(&rows);
+            piece.extend(rows);
+            (at, skip) = if part.last { (at + 1, 0) } else { (at, skip + part.change.deltas.len()) };
         }
         let next = Cursor::Log { version: at, sent: 0, until };
         Ok(Copied::Piece { frame: FromCp::SnapshotRows { rows: piece }.encode(), next })
     }
 
-    /// Where a node begins. Blocks.
+    /// Where a node begins, as a session that listens to [`Publisher::versions`] already asks it. Blocks.
     pub(crate) fn start(&self, hello: &Hello) -> Result<(u64, Start), EntityError> {
+        self.refresh()?;
         let newest = self.store.position()?;
         let Some(held) = &hello.held else {
             return Ok((
@@ -335,13 +373,28 @@ impl Publisher {
 
 /// The plugins in use.
 fn profile(store: &dyn Store) -> Result<PayloadProfile, EntityError> {
-    let registry = store.registry();
-    let rows = store.read()?.all_rows("plugins")?;
-    let enabled = rows.iter().filter(|row| row.get("enabled").and_then(serde_json::Value::as_bool) != Some(false));
-    let names = enabled.filter_map(|row| row.get("name")?.as_str().map(str::to_owned));
+    let (registry, read) = (store.registry(), store.read()?);
     let version = |name: &str| registry.plugin_facts(name).map(|(version, _)| version.to_owned());
-    let plugins = names.map(|name| (name.clone(), version(&name))).collect();
-    Ok(PayloadProfile { plugins, ..PayloadProfile::default() })
+    let mut profile = PayloadProfile::default();
+    let mut query = PageQuery { size: 1000, ..PageQuery::default() };
+    loop {
+        let page = read.page("plugins", &query)?;
+        for name in page.rows.iter().filter_map(in_use) {
+            if !profile.plugins.contains_key(name) {
+                profile.plugins.insert(name.to_owned(), version(name));
+            }
+        }
+        match page.next {
+            Some(next) => query.from = Some(next),
+            None => return Ok(profile),
+        }
+    }
+}
+
+/// The name of a plugin that is enabled.
+fn in_use(plugin: &Record) -> Option<&str> {
+    let enabled = plugin.get("enabled").and_then(Value::as_bool) != Some(false);
+    plugin.get("name").and_then(Value::as_str).filter(|_| enabled)
 }
 
 /// The rows of a version that data planes get.

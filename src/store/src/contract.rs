@@ -39,6 +39,10 @@ pub trait Store: Send + Sync {
     /// One version with its deltas; None when it is not in the log (any more).
     fn change(&self, version: u64) -> Result<Option<Change>, EntityError>;
 
+    /// The deltas of one version from number `skip` on, until `bytes` of what is stored of them are passed (one at least);
+    /// None when it is not in the log (any more). For those who must bear a version of any size.
+    fn part_of_change(&self, version: u64, skip: usize, bytes: usize) -> Result<Option<Part>, EntityError>;
+
     /// What tells this store from every other, whatever their versions; made with the store.
     fn id(&self) -> &str;
 
@@ -176,6 +180,17 @@ pub struct Change {
     pub digest: Option<Digest>,
     /// Deletions first, children before parents; then the others, parents before children.
     pub deltas: Arc<[Delta]>,
+}
+
+/// Some deltas of one version.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The version with just these deltas.
+    pub change: Change,
+    /// How many deltas the version has in all.
+    pub total: usize,
+    /// None of them follows.
+    pub last: bool,
 }
 
 /// Answer of [`Store::changes_since`].

@@ -29,7 +29,7 @@ mod tables;
 mod writing;
 
 pub use cache::{Applied, CachedConfiguration, DataPlaneCache, Opening, Portion, Stand};
-pub use contract::{Change, Changes, Commit, Delta, HistoryEntry, Origin, Place, Position, Rows, Store, Work};
+pub use contract::{Change, Changes, Commit, Delta, HistoryEntry, Origin, Part, Place, Position, Rows, Store, Work};
 pub use digest::Digest;
 pub use environment::{FolderLock, MapSize};
 pub use fault::StoreError;

@@ -1,6 +1,6 @@
 //! The embedded store: one folder, no server, crash-safe.
 
-use crate::contract::{Change, Changes, Commit, HistoryEntry, Origin, Place, Position, Rows, Store, Work};
+use crate::contract::{Change, Changes, Commit, HistoryEntry, Origin, Part, Place, Position, Rows, Store, Work};
 use crate::digest::Digest;
 use crate::environment::{Environment, FolderLock, MapSize, Reading, claim};
 use crate::fault::{Fault, StoreError};
@@ -257,6 +257,10 @@ impl Store for LmdbStore {
 
     fn change(&self, version: u64) -> Result<Option<Change>, EntityError> {
         Ok(self.reading(|txn| log::change(txn, &self.environment.tables, version))?)
+    }
+
+    fn part_of_change(&self, version: u64, skip: usize, bytes: usize) -> Result<Option<Part>, EntityError> {
+        Ok(self.reading(|txn| log::part(txn, &self.environment.tables, version, skip, bytes))?)
     }
 
     fn id(&self) -> &str {

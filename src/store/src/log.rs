@@ -1,6 +1,6 @@
 //! The change log and the version counter.
 
-use crate::contract::{Change, Changes, Delta, HistoryEntry, Origin, Position};
+use crate::contract::{Change, Changes, Delta, HistoryEntry, Origin, Part, Position};
 use crate::digest::{self, Digest};
 use crate::fault::Fault;
 use crate::keys;
@@ -111,9 +111,9 @@ pub(crate) fn append(
     origin: &Origin,
     changes: &[Changed<'_>],
 ) -> Result<(), Fault> {
-    let version_key = version.to_be_bytes();
+    let key = version.to_be_bytes();
     let mut digest = position(txn, tables)?.digest;
-    let (mut key, mut text) = (Vec::new(), Vec::new());
+    let mut text = Vec::new();
     for (number, changed) in (0_u32..).zip(changes) {
         let Changed { entity, id, old, .. } = changed;
         let new = tables.records.get(txn, &keys::key(&[entity, id]))?;
@@ -122,15 +122,12 @@ pub(crate) fn append(
         }
         text.clear();
         write_delta(&mut text, version, changed, new)?;
-        key.clear();
-        key.extend_from_slice(&version_key);
-        key.extend_from_slice(&number.to_be_bytes());
-        tables.deltas.put(txn, &key, &text)?;
+        tables.deltas.put(txn, &delta_key(version, number), &text)?;
     }
     let head = Head { time_millis, origin: origin.clone(), deltas: changes.len(), digest: Some(digest) };
     tables.meta.put(txn, DIGEST, &digest.to_bytes())?;
-    tables.heads.put(txn, &version_key, &encode(&head)?)?;
-    Ok(tables.meta.put(txn, VERSION, &version_key)?)
+    tables.heads.put(txn, &key, &encode(&head)?)?;
+    Ok(tables.meta.put(txn, VERSION, &key)?)
 }
 
 /// A [`Delta`] as JSON, made of records that are JSON already.
@@ -176,6 +173,38 @@ pub(crate) fn change(txn: &RoTxn<'_>, tables: &Tables, version: u64) -> Result<O
         Some(head) => read(txn, tables, version, head).map(Some),
         None => Ok(None),
     }
+}
+
+/// See [`crate::Store::part_of_change`].
+pub(crate) fn part(
+    txn: &RoTxn<'_>,
+    tables: &Tables,
+    version: u64,
+    skip: usize,
+    bytes: usize,
+) -> Result<Option<Part>, Fault> {
+    let Some(head) = tables.heads.get(txn, &version.to_be_bytes())? else { return Ok(None) };
+    let Head { time_millis, origin, digest, deltas: total } = decode("heading of a version", head)?;
+    let from = delta_key(version, u32::try_from(skip).unwrap_or(u32::MAX));
+    let to = delta_key(version, u32::MAX);
+    let (mut deltas, mut size) = (Vec::new(), 0);
+    for entry in tables.deltas.range(txn, &(Bound::Included(from.as_slice()), Bound::Included(to.as_slice())))? {
+        let text = entry?.1;
+        size += text.len();
+        deltas.push(decode("delta", text)?);
+        if size > bytes {
+            break;
+        }
+    }
+    let last = skip.saturating_add(deltas.len()) >= total;
+    Ok(Some(Part { change: Change { version, time_millis, origin, digest, deltas: deltas.into() }, total, last }))
+}
+
+fn delta_key(version: u64, number: u32) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&version.to_be_bytes());
+    key[8..].copy_from_slice(&number.to_be_bytes());
+    key
 }
 
 fn read(txn: &RoTxn<'_>, tables: &Tables, version: u64, head: &[u8]) -> Result<Change, Fault> {

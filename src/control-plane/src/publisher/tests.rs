@@ -43,6 +43,16 @@ impl Stage {
         self.store.write(&Origin::new("", "test"), &mut |batch| write(batch)).expect("a commit");
     }
 
+    fn plugin(&self, number: u64, name: &str, enabled: bool) {
+        let row = json!({"id": id(number), "name": name, "enabled": enabled});
+        let row = row.as_object().cloned().expect("an object");
+        let write = |write: &mut dyn gwctl_entities::Write| match write.get("plugins", &id(number))? {
+            Some(_) => write.replace("plugins", row.clone()),
+            None => write.insert("plugins", row.clone()),
+        };
+        self.store.write(&Origin::new("", "test"), &mut |batch| write(batch)).expect("a commit");
+    }
+
     fn publish(&self) {
         let (before, newest) = (*self.publisher.newest.borrow(), self.store.version());
         self.publisher.take(before, newest).expect("the store answers");
@@ -181,13 +191,44 @@ fn a_node_without_a_plugin_in_use_is_withheld_the_configuration() {
         ..stage.hello(None)
     };
     assert_eq!(stage.publisher.judge(&hello), None);
-    let row = json!({"id": id(9), "name": "acl", "enabled": true});
-    let row = row.as_object().cloned().expect("an object");
-    stage.store.write(&Origin::new("", "test"), &mut |write| write.insert("plugins", row.clone())).expect("a commit");
+    let listening = stage.publisher.versions();
+    stage.plugin(9, "acl", true);
     stage.publish();
     let withheld = stage.publisher.judge(&hello).expect("it lacks acl");
     assert_eq!(withheld.status, "plugin_set_incompatible");
     assert!(withheld.words.contains("acl"), "{}", withheld.words);
-    let newer = Hello { kong_version: "4.0.0".to_owned(), ..hello };
+    let newer = Hello { kong_version: "4.0.0".to_owned(), ..hello.clone() };
     assert_eq!(stage.publisher.judge(&newer).expect("too new").status, "kong_version_incompatible");
+    stage.plugin(8, "cors", true);
+    stage.plugin(9, "acl", false);
+    stage.publish();
+    assert_eq!(stage.publisher.judge(&hello), None, "it is out of use");
+    drop(listening);
+    stage.plugin(9, "acl", true);
+    stage.publish();
+    let _listening = stage.publisher.versions();
+    stage.publisher.start(&hello).expect("the store answers");
+    assert!(stage.publisher.judge(&hello).is_some(), "what happened before there was a node is known to the first");
+}
+
+#[test]
+fn a_version_of_any_size_follows_a_copy_in_pieces() {
+    let stage = stage();
+    let before = stage.store.version();
+    let path = format!("/{}", "x".repeat(PIECE_BYTES / 3));
+    let row = |number: u64| json!({"id": id(number), "name": format!("s{number}"), "host": "h", "path": path});
+    let rows: Vec<_> = (10..20).filter_map(|number| row(number).as_object().cloned()).collect();
+    let insert =
+        |write: &mut dyn gwctl_entities::Write| rows.iter().try_for_each(|row| write.insert("services", row.clone()));
+    stage.store.write(&Origin::new("", "test"), &mut |batch| insert(batch)).expect("a commit");
+    stage.put(30, "small");
+    let mut cursor = Cursor::Log { version: before, sent: 0, until: before + 2 };
+    let mut sizes = Vec::new();
+    while let Copied::Piece { frame, next } = stage.publisher.piece(cursor).expect("the store answers") {
+        let Ok(FromCp::SnapshotRows { rows }) = FromCp::decode(&frame) else { panic!("a piece") };
+        sizes.push(rows.len());
+        cursor = next;
+    }
+    assert_eq!(sizes.iter().sum::<usize>(), 11);
+    assert!(sizes.iter().all(|size| (1..=4).contains(size)), "{sizes:?}");
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 pub(super) const CASES: &[Case] = &[
     ("changes since a version", changes_since),
     ("a trimmed log says how far it reaches", trimmed),
+    ("a version is read part by part", parts),
     ("each version keeps the digest of what it left", digests),
     ("the rows of data planes are read piece by piece", pieces),
     ("history is newest first", history),
@@ -47,6 +48,23 @@ fn trimmed(store: &dyn Store) {
     assert!(matches!(store.changes_since(4, 10), Ok(Changes::TooOld { oldest: 5 })));
     assert_eq!(versions(store.changes_since(5, 10).unwrap()), [0_u64; 0]);
     assert_eq!(insert(store, vec![("services", service(9, "z"))]).unwrap().version, 6);
+}
+
+fn parts(store: &dyn Store) {
+    insert(store, (1..=5).map(|number| ("services", service(number, &format!("s{number}")))).collect()).unwrap();
+    let whole = store.change(1).unwrap().unwrap();
+    let all = store.part_of_change(1, 0, usize::MAX).unwrap().unwrap();
+    assert_eq!((&all.change.deltas, all.change.digest, all.total, all.last), (&whole.deltas, whole.digest, 5, true));
+    let mut deltas = Vec::new();
+    while deltas.len() < 5 {
+        let part = store.part_of_change(1, deltas.len(), 0).unwrap().unwrap();
+        assert_eq!((part.change.deltas.len(), part.total, part.last), (1, 5, deltas.len() == 4));
+        deltas.extend(part.change.deltas.iter().cloned());
+    }
+    assert_eq!(*deltas, *whole.deltas);
+    let none = store.part_of_change(1, 5, 100).unwrap().unwrap();
+    assert!(none.change.deltas.is_empty() && none.last);
+    assert!(store.part_of_change(2, 0, 100).unwrap().is_none(), "it is not made yet");
 }
 
 fn digests(store: &dyn Store) {
