@@ -16,20 +16,20 @@ fn some_changes(writer: &Writer, random: &mut Random) {
 
 #[test]
 fn a_data_plane_killed_while_it_applies_has_the_one_or_the_other_and_catches_up() {
-    let mut world = World::start();
+    let mut world = World::start(1);
     let mut random = Random::new("data plane");
     let writer = Writer::start(world.cp.admin());
     for _ in 0..times() {
         some_changes(&writer, &mut random);
-        world.dp.kill();
-        world.dp.restart();
+        world.links[0].dp.kill();
+        world.links[0].dp.restart();
     }
     world.holds(&writer.stop());
 }
 
 #[test]
 fn a_control_plane_killed_while_it_pushes_has_lost_nothing_it_acknowledged() {
-    let mut world = World::start();
+    let mut world = World::start(1);
     let mut random = Random::new("control plane");
     let writer = Writer::start(world.cp.admin());
     for _ in 0..times().div_ceil(2) {
@@ -42,15 +42,15 @@ fn a_control_plane_killed_while_it_pushes_has_lost_nothing_it_acknowledged() {
 
 #[test]
 fn a_node_that_is_stopped_and_continued_goes_on_where_it_was() {
-    let world = World::start();
+    let world = World::start(1);
     let mut random = Random::new("stopped");
     for number in 0..times().div_ceil(3) {
         let writer = Writer::start(world.cp.admin());
         some_changes(&writer, &mut random);
         if number % 2 == 0 {
-            signal(&world.dp, "-STOP");
+            signal(&world.links[0].dp, "-STOP");
             some_changes(&writer, &mut random);
-            signal(&world.dp, "-CONT");
+            signal(&world.links[0].dp, "-CONT");
         } else {
             signal(&world.cp, "-STOP");
             signal(&world.cp, "-CONT");

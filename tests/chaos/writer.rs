@@ -1,12 +1,13 @@
 //! Somebody who writes all the time and remembers what was acknowledged.
 
 use super::Random;
-use gwctl_testkit::{Request, request};
+use gwctl_testkit::{Answer, Request, request};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// What must hold afterwards. What was asked for but not answered is in neither: it may have been done.
 #[derive(Debug, Default)]
@@ -24,9 +25,14 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn start(admin: u16) -> Self {
+        Self::paced(admin, Duration::ZERO)
+    }
+
+    /// One that rests after each change, so that many data planes keep up on a small machine.
+    pub(crate) fn paced(admin: u16, rest: Duration) -> Self {
         let (stop, acknowledged) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
         let (stopped, counted) = (stop.clone(), acknowledged.clone());
-        let thread = std::thread::spawn(move || write(admin, &stopped, &counted));
+        let thread = std::thread::spawn(move || write(admin, rest, &stopped, &counted));
         Self { stop, acknowledged, thread }
     }
 
@@ -41,7 +47,7 @@ impl Writer {
     }
 }
 
-fn write(admin: u16, stop: &AtomicBool, acknowledged: &AtomicUsize) -> Outcome {
+fn write(admin: u16, rest: Duration, stop: &AtomicBool, acknowledged: &AtomicUsize) -> Outcome {
     static WRITERS: AtomicUsize = AtomicUsize::new(0);
     let own = WRITERS.fetch_add(1, Ordering::Relaxed);
     let (mut outcome, mut random) = (Outcome::default(), Random::new("writer"));
@@ -55,10 +61,9 @@ fn write(admin: u16, stop: &AtomicBool, acknowledged: &AtomicUsize) -> Outcome {
         };
         if done {
             acknowledged.fetch_add(1, Ordering::Relaxed);
-        } else {
-            // The control plane is down: not so fast.
-            std::thread::sleep(std::time::Duration::from_millis(20));
         }
+        // While the control plane is down: not so fast.
+        std::thread::sleep(if done { rest } else { Duration::from_millis(20) });
     }
     outcome
 }
@@ -66,7 +71,7 @@ fn write(admin: u16, stop: &AtomicBool, acknowledged: &AtomicUsize) -> Outcome {
 fn create(admin: u16, outcome: &mut Outcome, path: String) -> bool {
     let body = json!({"name": name(&path), "paths": [path]});
     let asked = Request { method: "POST", path: "/services/echo/routes", body: Some(&body), ..Request::default() };
-    let done = request(admin, &asked).is_ok_and(|answer| answer.status == 201);
+    let done = is_done(request(admin, &asked), 201);
     if done {
         outcome.present.insert(path);
     }
@@ -77,11 +82,23 @@ fn delete(admin: u16, outcome: &mut Outcome, path: String) -> bool {
     outcome.present.remove(&path);
     let target = format!("/routes/{}", name(&path));
     let asked = Request { method: "DELETE", path: &target, ..Request::default() };
-    let done = request(admin, &asked).is_ok_and(|answer| answer.status == 204);
+    let done = is_done(request(admin, &asked), 204);
     if done {
         outcome.absent.insert(path);
     }
     done
+}
+
+/// Whether the answer says so; another one than that is for the log of the test.
+fn is_done(answer: std::io::Result<Answer>, status: u16) -> bool {
+    match answer {
+        Ok(answer) if answer.status == status => true,
+        Ok(answer) => {
+            eprintln!("not {status} but {}: {}", answer.status, answer.body);
+            false
+        }
+        Err(_) => false,
+    }
 }
 
 fn name(path: &str) -> String {

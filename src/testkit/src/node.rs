@@ -5,16 +5,26 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
-/// Free ports of loopback, let go together so that none is given twice.
+/// Ports that connections do not take for their own end, on any system with its usual settings.
+const PORTS: std::ops::Range<u16> = 10_000..32_000;
+
+/// Free ports of loopback; none is given twice by one process.
 pub fn free_ports<const N: usize>() -> [u16; N] {
-    let sockets: Vec<TcpListener> = (0..N).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    let mut ports = [0; N];
-    for (port, socket) in ports.iter_mut().zip(&sockets) {
-        *port = socket.local_addr().unwrap().port();
-    }
-    ports
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Tests that run at the same time look in different places.
+    let first = std::process::id().wrapping_mul(211);
+    std::array::from_fn(|_| {
+        loop {
+            let number = first.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % u32::from(PORTS.end - PORTS.start);
+            let port = PORTS.start + u16::try_from(number).expect("it is less than their number");
+            if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+                return port;
+            }
+        }
+    })
 }
 
 /// What a node is started with.
