@@ -3,11 +3,13 @@
 mod answer;
 pub(crate) mod client;
 mod http1;
+mod window;
 
 use crate::arrival::{Arrival, ArrivingBody, Origin, PROXY_PROTOCOL};
 use crate::patience::Patient;
 use crate::phases::serve;
 use crate::proxy_header::read_proxy_header;
+use crate::server::window::Watch;
 use crate::transport::Transport;
 use crate::worker::{Stopping, Worker};
 use gwctl_http1::Spelling;
@@ -115,8 +117,11 @@ impl Worker {
         let worker = self.clone();
         let asked = Rc::new(Cell::new(false));
         let heard = asked.clone();
+        let watch = Watch::new(self.options.client_timeout);
+        let streams = watch.clone();
         let service = service_fn(move |request: http::Request<Incoming>| {
             heard.set(true);
+            let stream = streams.stream();
             let (head, body) = request.into_parts();
             let is_head = head.method == http::Method::HEAD;
             let arrival =
@@ -127,10 +132,10 @@ impl Worker {
                 if is_head || matches!(response.status().as_u16(), 204 | 304) {
                     response.body_mut().leave_out();
                 }
-                Ok::<_, Infallible>(response)
+                Ok::<_, Infallible>(response.map(|body| stream.body(body)))
             }
         });
-        let mut builder = http2::Builder::new(Here);
+        let mut builder = http2::Builder::new(watch.clone());
         // Twice the limit, as its measure adds to each field: what is over the limit gets the same page as over HTTP/1,
         // and only what is far over it the bare 431 of the library.
         let longest = u32::try_from(2 * self.options.max_head_size).unwrap_or(u32::MAX);
@@ -147,13 +152,19 @@ impl Worker {
                 std::future::pending::<()>().await;
             }
         };
+        let mut untaken = pin!(watch.silent());
         tokio::select! {
             biased;
             () = silent => return Err(io::ErrorKind::TimedOut.into()),
             outcome = &mut connection => return outcome.map_err(io::Error::other),
+            () = &mut untaken => return Err(io::ErrorKind::TimedOut.into()),
             () = stopped(stopping) => connection.as_mut().graceful_shutdown(),
         }
-        connection.await.map_err(io::Error::other)
+        tokio::select! {
+            biased;
+            outcome = &mut connection => outcome.map_err(io::Error::other),
+            () = &mut untaken => Err(io::ErrorKind::TimedOut.into()),
+        }
     }
 }
 
@@ -169,7 +180,7 @@ async fn starts_as_http2(stream: &TcpStream) -> io::Result<bool> {
     Ok(start[..read] == *PREFACE)
 }
 
-/// Runs what an HTTP/2 connection consists of on this worker's thread.
+/// Runs what an HTTP/2 connection to an upstream consists of on this worker's thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Here;
 

@@ -13,6 +13,7 @@ const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 
 const END_STREAM: u8 = 1;
@@ -26,7 +27,10 @@ async fn stage() -> (Upstream, Stage) {
 }
 
 async fn stage_with(options: ProxyOptions) -> (Upstream, Stage) {
-    let upstream = Upstream::echo().await;
+    stage_at(Upstream::echo().await, options)
+}
+
+fn stage_at(upstream: Upstream, options: ProxyOptions) -> (Upstream, Stage) {
     let listener = Listener { addr: "127.0.0.1:0".parse().unwrap(), ssl: false, http2: true, proxy_protocol: false };
     let options = ProxyOptions { listeners: vec![listener], ..options };
     let stage = Stage::with(to(upstream.address, json!({})), options, Vec::new());
@@ -34,8 +38,13 @@ async fn stage_with(options: ProxyOptions) -> (Upstream, Stage) {
 }
 
 async fn connect(stage: &Stage) -> TcpStream {
+    connect_with(stage, &[]).await
+}
+
+/// Connects with settings of the client's.
+async fn connect_with(stage: &Stage, settings: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(stage.address).await.unwrap();
-    let start = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(SETTINGS, 0, 0, &[])].concat();
+    let start = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(SETTINGS, 0, 0, settings)].concat();
     stream.write_all(&start).await.unwrap();
     stream
 }
@@ -232,5 +241,123 @@ async fn a_connection_that_does_not_get_to_its_first_request_is_let_go() {
         // Whether it is closed or reset does not matter.
         let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("the proxy lets go");
     }
+    serves_others(&stage).await;
+}
+
+/// How long the proxy waits for a client that takes nothing.
+const PAUSE: Duration = Duration::from_millis(300);
+/// A client that takes something takes it at this pace.
+const PACE: Duration = Duration::from_millis(30);
+/// The answer of [`large`].
+const LARGE: usize = 1_000_000;
+
+/// An upstream whose answer does not fit into any window; tells when its connection has ended.
+async fn large() -> (Upstream, tokio::sync::mpsc::UnboundedReceiver<()>) {
+    let (ended, end) = tokio::sync::mpsc::unbounded_channel();
+    let upstream = Upstream::new(move |mut stream, _| {
+        let ended = ended.clone();
+        async move {
+            let _ = crate::stage::receive(&mut stream).await;
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
+            let _ = stream.write_all(&[answer.as_bytes(), &[b'x'; LARGE]].concat()).await;
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+            ended.send(()).unwrap();
+        }
+    });
+    (upstream.await, end)
+}
+
+fn impatient() -> ProxyOptions {
+    ProxyOptions { client_timeout: PAUSE, ..Default::default() }
+}
+
+fn window(stream: u32, more: u32) -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, stream, &more.to_be_bytes())
+}
+
+/// `SETTINGS_INITIAL_WINDOW_SIZE`
+fn initial_window(size: u32) -> Vec<u8> {
+    [&4_u16.to_be_bytes()[..], &size.to_be_bytes()].concat()
+}
+
+#[tokio::test]
+async fn a_stream_whose_window_stays_closed_is_reset_and_its_upstream_connection_freed() {
+    let (upstream, mut end) = large().await;
+    let (_upstream, stage) = stage_at(upstream, impatient());
+    let mut stream = connect(&stage).await;
+    // The window of the connection is wide, that of the stream is not.
+    stream.write_all(&[window(0, 1 << 30), request(1, &head())].concat()).await.unwrap();
+    let mut taken = 0;
+    loop {
+        match next(&mut stream).await.expect("the connection stays") {
+            (DATA, 1, payload) => taken += payload.len(),
+            (RST_STREAM, 1, payload) => break assert_eq!(payload, 8_u32.to_be_bytes(), "CANCEL"),
+            _ => {}
+        }
+    }
+    assert_eq!(taken, 65_535, "as much as the window takes");
+    tokio::time::timeout(PATIENCE, end.recv()).await.expect("the upstream connection ends").unwrap();
+    stream.write_all(&[request(3, &head()), window(3, 1 << 30)].concat()).await.unwrap();
+    let mut taken = 0;
+    while taken < LARGE {
+        if let (DATA, 3, payload) = next(&mut stream).await.expect("the connection stays") {
+            taken += payload.len();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_opens_its_window_byte_by_byte_is_slow_but_alive() {
+    let (upstream, _end) = large().await;
+    let (_upstream, stage) = stage_at(upstream, impatient());
+    let mut stream = connect_with(&stage, &initial_window(0)).await;
+    stream.write_all(&[window(0, 1 << 30), request(1, &head())].concat()).await.unwrap();
+    let (mut pace, mut taken) = (tokio::time::interval(PACE), 0);
+    // As long as three times the pause that is allowed.
+    while taken < (3 * PAUSE.as_millis() / PACE.as_millis()) as usize {
+        pace.tick().await;
+        stream.write_all(&window(1, 1)).await.unwrap();
+        loop {
+            match next(&mut stream).await.expect("the connection stays") {
+                (DATA, 1, payload) => break taken += payload.len(),
+                (kind, number, _) => assert!(kind != RST_STREAM && kind != GOAWAY, "{kind} {number}"),
+            }
+        }
+    }
+    stream.write_all(&window(1, 1 << 30)).await.unwrap();
+    while taken < LARGE {
+        if let (DATA, 1, payload) = next(&mut stream).await.expect("the connection stays") {
+            taken += payload.len();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_is_never_opened_holds_no_answer_of_any_size() {
+    let (_upstream, stage) = stage_with(impatient()).await;
+    let mut stream = connect_with(&stage, &initial_window(0)).await;
+    stream.write_all(&request(1, &head())).await.unwrap();
+    loop {
+        match next(&mut stream).await {
+            Some((RST_STREAM, 1, _)) | None => break,
+            Some((kind, _, _)) => assert_ne!(kind, DATA),
+        }
+    }
+    serves_others(&stage).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_takes_nothing_of_what_waits_for_it_is_closed() {
+    let (_upstream, stage) = stage_with(impatient()).await;
+    // The rest of the answer is with the library, which holds nothing else of the request any more.
+    let mut stream = connect_with(&stage, &initial_window(10)).await;
+    stream.write_all(&request(1, &head())).await.unwrap();
+    let mut taken = 0;
+    while let Some((kind, _, payload)) = next(&mut stream).await {
+        if kind == DATA {
+            taken += payload.len();
+        }
+    }
+    assert_eq!(taken, 10);
     serves_others(&stage).await;
 }
