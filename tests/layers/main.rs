@@ -10,6 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("wire", &["entities"]),
     ("websocket", &[]),
     ("http1", &[]),
+    ("traces", &[]),
     ("router", &["entities"]),
     ("declarative", &["entities"]),
     ("certs", &[]),
@@ -17,7 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lifecycle", &[]),
     ("store", &["entities", "lifecycle"]),
     ("link", &["wire", "websocket"]),
-    ("plugins", &["entities", "lifecycle"]),
+    ("plugins", &["entities", "traces", "lifecycle"]),
     ("lua", &["entities", "plugins", "lifecycle"]),
     ("admin-client", &["entities"]),
     ("admin-api", &["entities", "declarative", "lifecycle"]),
@@ -31,7 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 const FLOOR_0: &str = "floor 0";
 const PURE: &[&str] =
-    &["entities", "wire", "websocket", "http1", "router", "declarative", "certs", "conf", "lifecycle"];
+    &["entities", "wire", "websocket", "http1", "traces", "router", "declarative", "certs", "conf", "lifecycle"];
 
 fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
