@@ -5,6 +5,7 @@
 
 mod line;
 
+use crate::refused::Refused;
 use gwctl_plugins::Context;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -140,7 +141,7 @@ pub(crate) struct Collector {
 impl Collector {
     /// Adds the line of a request that has ended.
     pub(crate) fn add(&self, context: &Context) {
-        if !self.chosen(context) {
+        if !self.chosen(context.response.as_ref().is_some_and(|response| response.status.is_server_error())) {
             return;
         }
         let mut buffer = self.buffer.borrow_mut();
@@ -153,9 +154,23 @@ impl Collector {
         }
     }
 
-    fn chosen(&self, context: &Context) -> bool {
+    /// Adds the line of what was refused before it was a request.
+    pub(crate) fn refuse(&self, refused: &Refused<'_>) {
+        if !self.chosen(refused.status.is_server_error()) {
+            return;
+        }
+        let mut buffer = self.buffer.borrow_mut();
+        match self.format {
+            AccessFormat::Combined => line::refused(&mut buffer, refused),
+            AccessFormat::Json => line::refused_json(&mut buffer, refused),
+        }
+        if buffer.len() >= BUFFER {
+            self.hand_over(&mut buffer);
+        }
+    }
+
+    fn chosen(&self, failed: bool) -> bool {
         let due = self.due.get() + self.sample;
-        let failed = context.response.as_ref().is_some_and(|response| response.status.is_server_error());
         self.due.set(if due >= 1.0 { due - 1.0 } else { due });
         due >= 1.0 || failed
     }

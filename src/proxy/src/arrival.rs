@@ -219,7 +219,7 @@ fn address(text: &str) -> Option<(IpAddr, Option<u16>)> {
     plain.or_else(|| text.parse::<SocketAddr>().ok().map(|address| (address.ip(), Some(address.port()))))
 }
 
-fn unix_millis() -> u64 {
+pub(crate) fn unix_millis() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |time| time.as_millis() as u64)
 }

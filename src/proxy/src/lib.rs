@@ -8,6 +8,7 @@
 //! - `arrival`, `phases`, `flight`, `body`: one request, from its head to the last byte of its response.
 //! - [`access_log`], [`metrics`], [`stats`]: what is told of requests.
 //! - `admission`: whom a worker turns away; `control`: reloads and stops; `supervise`: workers that die.
+//! - `refused`: clients whose requests could not be read.
 //! - `proxy_header`: what a balancer in front says of a connection.
 //! - `forward`, `respond`: headers towards the upstream and towards the client.
 //! - `balancer`, `prober`, `names`, `health`: choosing targets, what is known of them, probing and resolving them.
@@ -40,6 +41,7 @@ mod plans;
 mod prober;
 mod proxy;
 mod proxy_header;
+mod refused;
 mod respond;
 mod server;
 pub mod snapshot;

@@ -104,6 +104,14 @@ impl Recorder {
         }
     }
 
+    /// Counts what was refused before it was a request, among the requests without a route.
+    pub(crate) fn refuse(&self, status: u16, sent: u64) {
+        let mut routes = self.routes.borrow_mut();
+        let own = routes.entry("".into()).or_insert_with(|| self.add(None));
+        own.answers(status, Source::Error).count.add(1);
+        own.figures.egress.add(sent);
+    }
+
     fn add(&self, context: Option<&Context>) -> Own {
         let route = context.and_then(|context| context.route.as_ref());
         let service = context.and_then(|context| context.service.as_ref());
@@ -124,21 +132,22 @@ impl Recorder {
 }
 
 impl Own {
+    fn answers(&mut self, status: u16, source: Source) -> &Answers {
+        let known = self.answers.iter().position(|answers| answers.status == status && answers.source == source);
+        let place = known.unwrap_or_else(|| {
+            let answers = Arc::new(Answers { status, source, count: Count::default() });
+            lock(&self.figures.answers).push(answers.clone());
+            self.answers.push(answers);
+            self.answers.len() - 1
+        });
+        // Found or just pushed.
+        &self.answers[place]
+    }
+
     fn count(&mut self, context: &Context) {
         let (status, source) =
             context.response.as_ref().map_or((499, Source::Error), |head| (head.status.as_u16(), head.source));
-        let known = self.answers.iter().find(|answers| answers.status == status && answers.source == source);
-        let answers = match known {
-            Some(answers) => answers,
-            None => {
-                let answers = Arc::new(Answers { status, source, count: Count::default() });
-                lock(&self.figures.answers).push(answers.clone());
-                self.answers.push(answers);
-                // Just pushed.
-                &self.answers[self.answers.len() - 1]
-            }
-        };
-        answers.count.add(1);
+        self.answers(status, source).count.add(1);
         self.figures.ingress.add(context.request_size);
         self.figures.egress.add(context.response_size);
         let (times, figures) = (&context.times, &self.figures);

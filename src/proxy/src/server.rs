@@ -9,6 +9,8 @@ use crate::arrival::{Arrival, ArrivingBody, Origin, PROXY_PROTOCOL};
 use crate::patience::Patient;
 use crate::phases::serve;
 use crate::proxy_header::read_proxy_header;
+use crate::refused::Refusal;
+use crate::server::client::Client;
 use crate::server::window::Watch;
 use crate::transport::Transport;
 use crate::worker::{Stopping, Worker};
@@ -19,7 +21,7 @@ use hyper::rt::Executor;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
@@ -77,7 +79,13 @@ impl Worker {
             let stream = Patient::new(stream, self.options.client_timeout);
             return self.speak(Transport::Plain(stream), origin, http2, stopping).await;
         };
+        let plain = self.in_time(starts_as_plain_http(&stream)).await?;
         let stream = Patient::new(stream, self.options.client_timeout);
+        if plain {
+            let client = Rc::new(RefCell::new(Client::new(Transport::Plain(stream))));
+            client.borrow_mut().give_up();
+            return Box::pin(self.refuse(&client, &origin, &Refusal::plain_at_tls())).await;
+        }
         let stream = Box::pin(self.in_time(tls.accept(stream))).await?;
         let (_, session) = stream.get_ref();
         let http2 = session.alpn_protocol() == Some(b"h2");
@@ -178,6 +186,13 @@ async fn starts_as_http2(stream: &TcpStream) -> io::Result<bool> {
     let mut start = [0; PREFACE.len()];
     let read = stream.peek(&mut start).await?;
     Ok(start[..read] == *PREFACE)
+}
+
+/// Looks at the first byte without taking it: a method, where TLS begins with 22.
+async fn starts_as_plain_http(stream: &TcpStream) -> io::Result<bool> {
+    let mut start = [0];
+    stream.peek(&mut start).await?;
+    Ok(start[0].is_ascii_uppercase())
 }
 
 /// Runs what an HTTP/2 connection to an upstream consists of on this worker's thread.

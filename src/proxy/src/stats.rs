@@ -124,6 +124,11 @@ impl Stats {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts what was refused before it was a request.
+    pub(crate) fn refused(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn ended(&self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
     }

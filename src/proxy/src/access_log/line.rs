@@ -1,5 +1,6 @@
 //! One line. Queries stay out of it: they may carry keys.
 
+use crate::refused::Refused;
 use gwctl_plugins::{Context, Source};
 use http::Version;
 use http::header::{REFERER, USER_AGENT};
@@ -14,7 +15,7 @@ pub(super) fn combined(out: &mut Vec<u8>, context: &Context) {
     let request = &context.request;
     let client = context.client.ip.to_canonical();
     let _ = write!(out, "{client} - {} [", context.consumer_username().unwrap_or("-"));
-    clock(out, context);
+    clock(out, context.times.started_millis);
     let _ = write!(out, "] \"{} ", request.method);
     escaped(out, request.uri.path().as_bytes());
     let _ = write!(out, " {}\" {} {} \"", version(request.version), status(context), context.response_size);
@@ -29,8 +30,7 @@ pub(super) fn json(out: &mut Vec<u8>, context: &Context) {
     let (request, times) = (&context.request, &context.times);
     let mut line = Map::new();
     let mut set = |name: &str, value: Value| _ = line.insert(name.to_owned(), value);
-    let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(times.started_millis) * 1_000_000);
-    set("time", at.ok().and_then(|at| at.format(&Rfc3339).ok()).into());
+    set("time", moment(times.started_millis));
     set("client_ip", context.client.ip.to_canonical().to_string().into());
     set("method", request.method.as_str().into());
     set("scheme", request.scheme.as_str().into());
@@ -53,6 +53,38 @@ pub(super) fn json(out: &mut Vec<u8>, context: &Context) {
     // Writing to memory does not fail.
     let _ = serde_json::to_writer(&mut *out, &line);
     out.push(b'\n');
+}
+
+/// As `combined`, with an empty request as nginx has it, and behind it what was wrong.
+pub(super) fn refused(out: &mut Vec<u8>, refused: &Refused<'_>) {
+    let Refused { client, at_millis, status, reason, sent, id } = refused;
+    let _ = write!(out, "{client} - - [");
+    clock(out, *at_millis);
+    let _ = write!(out, "] \"-\" {} {sent} \"-\" \"-\" kong_request_id: \"{id}\" refused: \"", status.as_u16());
+    escaped(out, reason.as_bytes());
+    out.extend_from_slice(b"\"\n");
+}
+
+/// The same as [`json`] has it.
+pub(super) fn refused_json(out: &mut Vec<u8>, refused: &Refused<'_>) {
+    let Refused { client, at_millis, status, reason, sent, id } = refused;
+    let line = serde_json::json!({
+        "time": moment(*at_millis),
+        "client_ip": client.to_string(),
+        "status": status.as_u16(),
+        "response_bytes": sent,
+        "source": source(Source::Error),
+        "refused": reason,
+        "request_id": id,
+    });
+    // Writing to memory does not fail.
+    let _ = serde_json::to_writer(&mut *out, &line);
+    out.push(b'\n');
+}
+
+fn moment(millis: u64) -> Value {
+    let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(millis) * 1_000_000);
+    at.ok().and_then(|at| at.format(&Rfc3339).ok()).into()
 }
 
 fn millis(time: Option<Duration>) -> Value {
@@ -85,8 +117,8 @@ fn without_query(text: &str) -> &str {
 }
 
 /// `30/Nov/2026:01:54:17 +0000`
-fn clock(out: &mut Vec<u8>, context: &Context) {
-    let seconds = i64::try_from(context.times.started_millis / 1000).unwrap_or(0);
+fn clock(out: &mut Vec<u8>, millis: u64) {
+    let seconds = i64::try_from(millis / 1000).unwrap_or(0);
     let at = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let month = &at.month().to_string()[..3];
     let (hour, minute, second) = at.to_hms();

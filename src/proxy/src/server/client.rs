@@ -48,6 +48,8 @@ pub(crate) struct Client {
 pub(crate) enum NoRequest {
     /// The client closed, or did nothing wrong by not going on.
     Closed,
+    /// The head did not come in time.
+    TimedOut,
     Malformed(Fault),
 }
 
@@ -191,6 +193,11 @@ impl Client {
     /// The body has been promised only, and the client was not told to send it.
     pub(crate) fn withholds(&self) -> bool {
         self.waits
+    }
+
+    /// Nothing that comes will be understood.
+    pub(crate) fn give_up(&mut self) {
+        self.broken = true;
     }
 
     pub(crate) fn is_broken(&self) -> bool {

@@ -3,6 +3,7 @@
 use crate::arrival::{Arrival, ArrivingBody, Origin};
 use crate::patience::Patient;
 use crate::phases::serve;
+use crate::refused::Refusal;
 use crate::server::answer::{Answer, Asked, MOST_SKIPPED, date};
 use crate::server::client::{Client, NoRequest, Shared};
 use crate::server::stopped;
@@ -10,7 +11,7 @@ use crate::transport::{Outbox, Transport};
 use crate::upgrade::{Tunnel, splice};
 use crate::worker::{Stopping, Worker};
 use bytes::Bytes;
-use gwctl_http1::{Fault, Framing, Limits, Persistence, RequestHead, Spelling, write_response};
+use gwctl_http1::{Framing, Limits, Persistence, RequestHead, Spelling, write_response};
 use gwctl_plugins::Exit;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, StatusCode};
@@ -68,16 +69,30 @@ impl Worker {
                     deadline = deadline.min(Instant::now() + FRESH_LIMIT);
                     timer.as_mut().reset(deadline);
                 }
-                if (told && !fresh) || is_due(timer.as_mut(), deadline, task) {
+                if told && !fresh {
                     return Poll::Ready(Err(NoRequest::Closed));
+                }
+                if is_due(timer.as_mut(), deadline, task) {
+                    return Poll::Ready(Err(NoRequest::TimedOut));
                 }
                 Poll::Pending
             });
             // What a request needs lives in a box of its own: an idle connection stays small.
             let end = match next.await {
                 Ok(head) => Box::pin(self.request(&client, &origin, head, &stopping)).await?,
-                Err(NoRequest::Closed) => return Ok(()),
-                Err(NoRequest::Malformed(fault)) => return Box::pin(self.refuse(&client, fault)).await,
+                Err(NoRequest::Closed | NoRequest::TimedOut) if client.borrow().is_idle() => return Ok(()),
+                // As nginx, which does not answer either.
+                Err(NoRequest::Closed) => {
+                    self.tell_unanswered(&origin, StatusCode::BAD_REQUEST, "closed within the head");
+                    return Ok(());
+                }
+                Err(NoRequest::TimedOut) => {
+                    self.tell_unanswered(&origin, StatusCode::REQUEST_TIMEOUT, "the head did not come in time");
+                    return Ok(());
+                }
+                Err(NoRequest::Malformed(fault)) => {
+                    return Box::pin(self.refuse(&client, &origin, &fault.into())).await;
+                }
             };
             fresh = false;
             match end {
@@ -99,7 +114,8 @@ impl Worker {
         stopping: &Stopping,
     ) -> io::Result<End> {
         if head.method == Method::CONNECT {
-            self.answer_alone(client, StatusCode::METHOD_NOT_ALLOWED, "Method not allowed").await?;
+            let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", "connect is not served");
+            self.answer_alone(client, origin, &refusal).await?;
             return Ok(End::Closed);
         }
         let (method, version, keep_alive) = (head.method.clone(), head.version, head.keep_alive);
@@ -144,30 +160,26 @@ impl Worker {
     }
 
     /// Answers what is no request and closes.
-    async fn refuse(self: &Rc<Self>, client: &Shared, fault: Fault) -> io::Result<()> {
-        tracing::debug!(error = %fault, "request refused");
-        let message = match fault {
-            Fault::HeadTooLong | Fault::TooManyFields => "Request header or cookie too large",
-            Fault::FirstLineTooLong => "URI too long",
-            Fault::Version => "HTTP version not supported",
-            Fault::UnknownCoding => "Not implemented",
-            _ => "Bad request",
-        };
-        self.answer_alone(client, fault.status(), message).await?;
+    pub(crate) async fn refuse(self: &Rc<Self>, client: &Shared, origin: &Origin, refusal: &Refusal) -> io::Result<()> {
+        self.answer_alone(client, origin, refusal).await?;
         close(client).await
     }
 
     /// An answer that belongs to no request.
-    async fn answer_alone(&self, client: &Shared, status: StatusCode, message: &str) -> io::Result<()> {
-        let id = self.ids.next();
-        let mut exit = Exit::fault(status, message);
-        let body = exit.render_by(&HeaderMap::new(), id.to_str().unwrap_or_default(), &self.options.error_templates);
+    async fn answer_alone(self: &Rc<Self>, client: &Shared, origin: &Origin, refusal: &Refusal) -> io::Result<()> {
+        let worker = self.latest();
+        let options = &worker.options;
+        let (id, status) = (worker.ids.next(), refusal.status);
+        let mut exit = Exit::fault(status, refusal.message);
+        let text = id.to_str().unwrap_or_default();
+        let body = exit.render_by(&HeaderMap::new(), text, &options.error_templates);
+        worker.tell_refused(origin, status, &refusal.reason, body.len(), text);
         let mut headers = exit.headers;
         headers.remove(CONTENT_LENGTH);
-        if self.options.headers.server {
+        if options.headers.server {
             headers.insert(http::header::SERVER, http::HeaderValue::from_static(crate::SERVER_NAME));
         }
-        if self.options.headers.request_id {
+        if options.headers.request_id {
             headers.insert(crate::forward::X_KONG_REQUEST_ID, id);
         }
         let (framing, spelling) = (Framing::Length(body.len() as u64), Spelling::default());

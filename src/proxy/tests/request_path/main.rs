@@ -15,6 +15,7 @@ mod naming;
 mod plugins;
 mod probing;
 mod proxied;
+mod refusals;
 mod secure;
 mod stage;
 mod streams;
