@@ -102,3 +102,30 @@ fn a_data_plane_serves_the_tcp_routes_of_its_control_plane() {
     created(post(control_plane.admin(), "/services/s/routes", &route));
     wait_until("the data plane to serve the route", || first(&mut connect(port)) == Some(b'3'));
 }
+
+#[test]
+fn the_access_log_of_streams_is_written_by_kong_s_setting_and_opened_anew_when_asked() {
+    let cluster = Cluster::new(GWCTL);
+    let [port] = free_ports();
+    let options = cluster.options("node", "traditional").set("stream_listen", format!("127.0.0.1:{port}"));
+    let mut node = cluster.start(&options.set("proxy_stream_access_log", "logs/streams.log basic"));
+    let (path, moved) = (cluster.path("node/logs/streams.log"), cluster.path("node/logs/streams.log.1"));
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(first(&mut connect(port)), None, "no route");
+    wait_until("the line to be written", || read(&path).contains("] TCP 500 0 0 0."));
+    std::fs::rename(&path, &moved).unwrap();
+    let asked = std::process::Command::new("kill").args(["-USR1", &node.id().to_string()]).status();
+    assert!(asked.unwrap().success());
+    wait_until("the file to be made anew", || path.exists());
+    created(post(
+        node.admin(),
+        "/services",
+        &json!({"name": "one", "protocol": "tcp", "host": "127.0.0.1", "port": talker(b'1')}),
+    ));
+    let route = json!({"name": "door", "protocols": ["tcp"], "destinations": [{"port": port}]});
+    created(post(node.admin(), "/services/one/routes", &route));
+    wait_until("the route to serve", || first(&mut connect(port)) == Some(b'1'));
+    assert!(node.stop().success());
+    assert!(read(&path).contains("] TCP 200 1 0 0."), "{}", read(&path));
+    assert!(!read(&moved).contains(" TCP 200 "), "{}", read(&moved));
+}

@@ -9,7 +9,7 @@ use super::process::{facts_of, metrics_of};
 use super::unavailable::{Degraded, Unavailable};
 use crate::failure::Failure;
 use gwctl_admin_api::Face;
-use gwctl_conf::{Flavor, Materials, NodeConf, Workers};
+use gwctl_conf::{AccessForm, Flavor, Materials, NodeConf, Workers};
 use gwctl_data_plane::{DataPlane, DataPlaneOptions};
 use gwctl_entities::view::{Route, from_record};
 use gwctl_entities::{Fill, Registry, RegistryOptions};
@@ -130,7 +130,7 @@ pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle, tasks: &mut Ta
                 port = address.port(),
                 key = if streams.contains(address) { "stream_listen" } else { "proxy_listen" }
             ),
-            ProxyError::IoAccessLog { .. } => "correct proxy_access_log, or make its folder writable".to_owned(),
+            ProxyError::IoAccessLog { .. } => "correct proxy_access_log and proxy_stream_access_log, or make their folders writable".to_owned(),
             _ => "correct proxy_listen".to_owned(),
         };
         Failure::because("cannot start the proxy", &error).hint(hint)
@@ -205,6 +205,7 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         },
         shutdown_timeout: conf.shutdown_grace,
         access_log: conf.logs.proxy_access.as_ref().map(access_log),
+        stream_access_log: conf.logs.proxy_stream_access.as_ref().map(access_log),
         max_connections: conf.proxy_max_connections,
         max_files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0),
         header_timeout: conf.client_header_timeout,
@@ -239,7 +240,11 @@ fn access_log(conf: &gwctl_conf::AccessLog) -> AccessLogOptions {
         Some("/dev/stderr") => AccessTarget::Stderr,
         _ => AccessTarget::File(conf.path.clone()),
     };
-    let format = if conf.json { AccessFormat::Json } else { AccessFormat::Combined };
+    let format = match conf.form {
+        AccessForm::Basic => AccessFormat::Basic,
+        AccessForm::Combined => AccessFormat::Combined,
+        AccessForm::Json => AccessFormat::Json,
+    };
     AccessLogOptions { target, format, sample: conf.sample }
 }
 

@@ -262,6 +262,7 @@ pub struct Limits {
 pub struct Logs {
     /// None: no access log.
     pub proxy_access: Option<AccessLog>,
+    pub proxy_stream_access: Option<AccessLog>,
     pub proxy_error: String,
     pub admin_access: String,
     pub admin_error: String,
@@ -269,15 +270,26 @@ pub struct Logs {
     pub status_error: String,
 }
 
-/// The access log of the proxy.
+/// The access log of the proxy: of requests or of streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccessLog {
     /// A file, `/dev/stdout` or `/dev/stderr`; relative paths of the setting are below the prefix.
     pub path: PathBuf,
-    /// Lines are JSON objects.
-    pub json: bool,
-    /// Part of the requests that is written, 0 to 1.
+    /// The form of a line.
+    pub form: AccessForm,
+    /// Part of the requests or streams that is written, 0 to 1.
     pub sample: f64,
+}
+
+/// The form of a line of an access log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessForm {
+    /// Kong's form for streams.
+    Basic,
+    /// nginx's `combined` for requests; `basic` and more for streams.
+    Combined,
+    /// One JSON object.
+    Json,
 }
 
 /// Tracing of requests.

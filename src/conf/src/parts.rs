@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::listener::{self, Listener};
 use crate::material::Material;
 use crate::node::{
-    AccessLog, Cluster, Dns, Limits, Logs, Lua, MaxMemory, Mtls, Ocsp, RealIp, Tls, TlsPair, Tracing,
+    AccessForm, AccessLog, Cluster, Dns, Limits, Logs, Lua, MaxMemory, Mtls, Ocsp, RealIp, Tls, TlsPair, Tracing,
     UpstreamKeepalive, Workers,
 };
 use crate::problem::{Origin, Problem};
@@ -204,28 +204,31 @@ impl Settings {
         }
     }
 
-    /// `proxy_access_log`: a path and, behind it, the form of a line. Kong's default, a file below the prefix, means
-    /// none here: a line for each request is only written where somebody asked for it.
-    fn access_log(&self, prefix: &Path, problems: &mut Vec<Problem>) -> Option<AccessLog> {
-        let key = "proxy_access_log";
+    /// `proxy_access_log` and `proxy_stream_access_log`: a path and, behind it, the form of a line. Kong's default, a
+    /// file below the prefix, means none here: lines are only written where somebody asked for them.
+    fn access_log(&self, key: &str, prefix: &Path, problems: &mut Vec<Problem>) -> Option<AccessLog> {
+        let of_streams = key == "proxy_stream_access_log";
         let text = self.text(key).unwrap_or_default();
         let (path, form) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-        let json = match form.trim() {
-            "" | "basic" | "combined" => false,
-            "json" => true,
+        let form = match form.trim() {
+            "basic" if of_streams => AccessForm::Basic,
+            "" | "basic" | "combined" => AccessForm::Combined,
+            "json" => AccessForm::Json,
             _ => {
-                problems.push(self.problem(key, "expected a path, then `combined` or `json`"));
+                let forms = if of_streams { "`basic`, `combined` or `json`" } else { "`combined` or `json`" };
+                problems.push(self.problem(key, format!("expected a path, then {forms}")));
                 return None;
             }
         };
         let none = matches!(path, "" | "off" | "/dev/null") || *self.origin(key) == Origin::Default;
-        let sample = self.number("proxy_access_log_sample");
-        (!none).then(|| AccessLog { path: prefix.join(path), json, sample })
+        let sample = self.number(&format!("{key}_sample"));
+        (!none).then(|| AccessLog { path: prefix.join(path), form, sample })
     }
 
     pub(crate) fn logs(&self, prefix: &Path, problems: &mut Vec<Problem>) -> Logs {
         Logs {
-            proxy_access: self.access_log(prefix, problems),
+            proxy_access: self.access_log("proxy_access_log", prefix, problems),
+            proxy_stream_access: self.access_log("proxy_stream_access_log", prefix, problems),
             proxy_error: self.string("proxy_error_log"),
             admin_access: self.string("admin_access_log"),
             admin_error: self.string("admin_error_log"),

@@ -24,6 +24,8 @@ const RELOADABLE: &[&str] = &[
     "proxy_access_log",
     "proxy_access_log_sample",
     "proxy_max_connections",
+    "proxy_stream_access_log",
+    "proxy_stream_access_log_sample",
     "real_ip_header",
     "real_ip_recursive",
     "shutdown_fast_grace",

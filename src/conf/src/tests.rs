@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{ConfigError, Database, Flag, Loaded, NodeConf, Origin, Role, Sources, Workers, load};
+use crate::{AccessForm, ConfigError, Database, Flag, Loaded, NodeConf, Origin, Role, Sources, Workers, load};
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -351,9 +351,27 @@ fn an_access_log_is_written_only_where_it_is_asked_for() {
     assert_eq!(access(""), None);
     assert_eq!(access("proxy_access_log = off"), None);
     let asked = access("prefix = /srv\nproxy_access_log = logs/access.log\n").expect("asked for");
-    assert_eq!((asked.path.to_str(), asked.json, asked.sample), (Some("/srv/logs/access.log"), false, 1.0));
+    assert_eq!(
+        (asked.path.to_str(), asked.form, asked.sample),
+        (Some("/srv/logs/access.log"), AccessForm::Combined, 1.0)
+    );
     let json = access("proxy_access_log = /dev/stdout json\nproxy_access_log_sample = 0.5\n").expect("asked for");
-    assert_eq!((json.path.to_str(), json.json, json.sample), (Some("/dev/stdout"), true, 0.5));
+    assert_eq!((json.path.to_str(), json.form, json.sample), (Some("/dev/stdout"), AccessForm::Json, 0.5));
     let wrong = mistakes("proxy_access_log = /dev/stdout own_format\n");
     assert!(wrong.len() == 1 && wrong[0].contains("expected a path, then `combined` or `json`"), "{wrong:?}");
+}
+
+#[test]
+fn the_access_log_of_streams_has_a_form_of_its_own() {
+    let access = |text: &str| conf(text).logs.proxy_stream_access;
+    assert_eq!((access(""), access("proxy_stream_access_log = off")), (None, None));
+    let form = |text: &str| access(&format!("proxy_stream_access_log = /dev/stdout{text}")).expect("asked for").form;
+    assert_eq!(
+        [form(""), form(" basic"), form(" combined"), form(" json")],
+        [AccessForm::Combined, AccessForm::Basic, AccessForm::Combined, AccessForm::Json]
+    );
+    let sampled = access("proxy_stream_access_log = a\nproxy_stream_access_log_sample = 0.1").expect("asked for");
+    assert_eq!(sampled.sample, 0.1);
+    let wrong = mistakes("proxy_stream_access_log = /dev/stdout own_format\n");
+    assert!(wrong.len() == 1 && wrong[0].contains("then `basic`, `combined` or `json`"), "{wrong:?}");
 }

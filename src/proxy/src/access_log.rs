@@ -1,11 +1,14 @@
-//! The access log: a line for each request, written by a thread of its own so that no request waits for a disk.
+//! The access logs: a line for each request, or for each stream, written by a thread of its own so that none waits for a
+//! disk.
 //!
 //! Each worker collects lines in a buffer and hands full ones over. When the writer falls behind, lines are dropped and
 //! counted rather than requests held up. A file that was renamed or removed (logrotate) is opened anew by itself.
 
 mod line;
+mod stream_line;
 
 use crate::refused::Refused;
+use crate::stream::session::Session;
 use gwctl_plugins::Context;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -42,7 +45,10 @@ pub enum AccessTarget {
 /// Form of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessFormat {
-    /// nginx's `combined` with Kong's request id behind it.
+    /// Kong's form for streams; for requests the same as `Combined`.
+    Basic,
+    /// For requests nginx's `combined` with Kong's request id behind it, for streams `Basic` with upstream, server name
+    /// and route behind it.
     Combined,
     /// One JSON object.
     Json,
@@ -55,7 +61,7 @@ pub struct AccessLogOptions {
     pub target: AccessTarget,
     /// Their form.
     pub format: AccessFormat,
-    /// Part of the requests that is written, 0 to 1; answers of 500 and above always are.
+    /// Part of the requests or streams that is written, 0 to 1; those with a status of 500 and above always are.
     pub sample: f64,
 }
 
@@ -141,29 +147,36 @@ pub(crate) struct Collector {
 impl Collector {
     /// Adds the line of a request that has ended.
     pub(crate) fn add(&self, context: &Context) {
-        if !self.chosen(context.response.as_ref().is_some_and(|response| response.status.is_server_error())) {
-            return;
-        }
-        let mut buffer = self.buffer.borrow_mut();
-        match self.format {
-            AccessFormat::Combined => line::combined(&mut buffer, context),
-            AccessFormat::Json => line::json(&mut buffer, context),
-        }
-        if buffer.len() >= BUFFER {
-            self.hand_over(&mut buffer);
-        }
+        let failed = context.response.as_ref().is_some_and(|response| response.status.is_server_error());
+        self.write(failed, |buffer| match self.format {
+            AccessFormat::Basic | AccessFormat::Combined => line::combined(buffer, context),
+            AccessFormat::Json => line::json(buffer, context),
+        });
     }
 
     /// Adds the line of what was refused before it was a request.
     pub(crate) fn refuse(&self, refused: &Refused<'_>) {
-        if !self.chosen(refused.status.is_server_error()) {
+        self.write(refused.status.is_server_error(), |buffer| match self.format {
+            AccessFormat::Basic | AccessFormat::Combined => line::refused(buffer, refused),
+            AccessFormat::Json => line::refused_json(buffer, refused),
+        });
+    }
+
+    /// Adds the line of a stream that has ended.
+    pub(crate) fn add_stream(&self, session: &Session) {
+        self.write(session.status >= 500, |buffer| match self.format {
+            AccessFormat::Basic => stream_line::basic(buffer, session),
+            AccessFormat::Combined => stream_line::combined(buffer, session),
+            AccessFormat::Json => stream_line::json(buffer, session),
+        });
+    }
+
+    fn write(&self, failed: bool, line: impl FnOnce(&mut Vec<u8>)) {
+        if !self.chosen(failed) {
             return;
         }
         let mut buffer = self.buffer.borrow_mut();
-        match self.format {
-            AccessFormat::Combined => line::refused(&mut buffer, refused),
-            AccessFormat::Json => line::refused_json(&mut buffer, refused),
-        }
+        line(&mut buffer);
         if buffer.len() >= BUFFER {
             self.hand_over(&mut buffer);
         }

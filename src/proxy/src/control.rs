@@ -15,13 +15,32 @@ pub struct ProxyControl {
     drain: watch::Sender<Drain>,
     settings: watch::Sender<Settings>,
     own: ListenerPairs,
-    access_log: Arc<Mutex<Option<AccessLog>>>,
+    logs: Arc<Mutex<Logs>>,
+}
+
+/// The access logs in force.
+#[derive(Debug)]
+struct Logs {
+    requests: Option<AccessLog>,
+    streams: Option<AccessLog>,
+}
+
+impl Logs {
+    fn settings(&self, options: ProxyOptions) -> Settings {
+        Settings {
+            options: Arc::new(options),
+            collectors: self.requests.as_ref().map(AccessLog::collectors),
+            stream_collectors: self.streams.as_ref().map(AccessLog::collectors),
+        }
+    }
 }
 
 /// A reload that has been checked.
 pub struct ProxyReload {
     options: ProxyOptions,
+    /// Set where it is another one, the next too.
     access_log: Option<Option<AccessLog>>,
+    stream_log: Option<Option<AccessLog>>,
 }
 
 impl ProxyControl {
@@ -29,13 +48,13 @@ impl ProxyControl {
         options: ProxyOptions,
         own: ListenerPairs,
     ) -> Result<(Self, Stopping, watch::Receiver<Drain>, watch::Receiver<Settings>), ProxyError> {
-        let access_log = options.access_log.clone().map(open_access_log).transpose()?;
+        let requests = open_access_log(options.access_log.as_ref())?;
+        let logs = Logs { requests, streams: open_access_log(options.stream_access_log.as_ref())? };
         let (stop, stopping) = watch::channel(false);
         let (drain, limits) = watch::channel(Drain::all(options.shutdown_timeout));
-        let collectors = access_log.as_ref().map(AccessLog::collectors);
-        let (settings, in_force) = watch::channel(Settings { options: Arc::new(options), collectors });
-        let access_log = Arc::new(Mutex::new(access_log));
-        Ok((Self { stop, drain, settings, own, access_log }, stopping, limits, in_force))
+        let (settings, in_force) = watch::channel(logs.settings(options));
+        let logs = Arc::new(Mutex::new(logs));
+        Ok((Self { stop, drain, settings, own, logs }, stopping, limits, in_force))
     }
 
     /// The settings in force.
@@ -43,11 +62,11 @@ impl ProxyControl {
         self.settings.borrow().options.clone()
     }
 
-    /// Checks settings that are to replace those in force, and opens the access log if it is another one. Listeners,
+    /// Checks settings that are to replace those in force, and opens the access logs if they are others. Listeners,
     /// workers, names and authorities stay as they are.
     ///
     /// # Errors
-    /// The access log cannot be opened.
+    /// An access log cannot be opened.
     pub fn reload(&self, options: ProxyOptions) -> Result<ProxyReload, ProxyError> {
         let old = self.options();
         let options = ProxyOptions {
@@ -59,32 +78,36 @@ impl ProxyControl {
             trust_system: old.trust_system,
             ..options
         };
-        let other_log = options.access_log != old.access_log;
-        let access_log = other_log.then(|| options.access_log.clone().map(open_access_log).transpose()).transpose()?;
-        Ok(ProxyReload { options, access_log })
+        let other = |new: &Option<AccessLogOptions>, old: &Option<AccessLogOptions>| {
+            (new != old).then(|| open_access_log(new.as_ref())).transpose()
+        };
+        let access_log = other(&options.access_log, &old.access_log)?;
+        let stream_log = other(&options.stream_access_log, &old.stream_access_log)?;
+        Ok(ProxyReload { options, access_log, stream_log })
     }
 
     /// Puts a reload in force: at once for new requests, whatever their connection; connections that are open keep the
     /// time-outs they began with.
     pub fn commit(&self, reload: ProxyReload) {
-        let ProxyReload { options, access_log } = reload;
+        let ProxyReload { options, access_log, stream_log } = reload;
         if !options.certificates.is_empty() {
             self.own.renew(&options.certificates);
         }
-        let mut log = self.log();
+        let mut logs = self.logs();
+        // The thread of the one before ends with the last request or stream that writes to it.
         if let Some(other) = access_log {
-            // The thread of the one before ends with the last request that writes to it.
-            *log = other;
+            logs.requests = other;
         }
-        let collectors = log.as_ref().map(AccessLog::collectors);
-        self.settings.send_replace(Settings { options: Arc::new(options), collectors });
+        if let Some(other) = stream_log {
+            logs.streams = other;
+        }
+        self.settings.send_replace(logs.settings(options));
     }
 
-    /// Opens the file of the access log anew, after a rotation.
+    /// Opens the files of the access logs anew, after a rotation.
     pub fn reopen_log(&self) {
-        if let Some(log) = &*self.log() {
-            log.reopen();
-        }
+        let logs = self.logs();
+        [&logs.requests, &logs.streams].into_iter().flatten().for_each(AccessLog::reopen);
     }
 
     /// Makes the time for what is in flight after a stop shorter.
@@ -100,23 +123,23 @@ impl ProxyControl {
 
     pub(crate) fn finish_log(&self) {
         // The settings hold what collectors are made from, which keeps the writer waiting.
-        self.settings.send_modify(|settings| settings.collectors = None);
-        if let Some(log) = self.log().take() {
-            log.finish();
-        }
+        self.settings.send_modify(|settings| (settings.collectors, settings.stream_collectors) = (None, None));
+        let mut logs = self.logs();
+        [logs.requests.take(), logs.streams.take()].into_iter().flatten().for_each(AccessLog::finish);
     }
 
-    fn log(&self) -> MutexGuard<'_, Option<AccessLog>> {
-        // It holds a handle or none.
-        self.access_log.lock().unwrap_or_else(PoisonError::into_inner)
+    fn logs(&self) -> MutexGuard<'_, Logs> {
+        // It holds handles or none.
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn open_access_log(options: AccessLogOptions) -> Result<AccessLog, ProxyError> {
+fn open_access_log(options: Option<&AccessLogOptions>) -> Result<Option<AccessLog>, ProxyError> {
+    let Some(options) = options else { return Ok(None) };
     let target = match &options.target {
         AccessTarget::File(path) => path.display().to_string(),
         AccessTarget::Stdout => "/dev/stdout".to_owned(),
         AccessTarget::Stderr => "/dev/stderr".to_owned(),
     };
-    AccessLog::start(options).map_err(|source| ProxyError::IoAccessLog { target, source })
+    AccessLog::start(options.clone()).map(Some).map_err(|source| ProxyError::IoAccessLog { target, source })
 }

@@ -305,6 +305,8 @@ pub struct ProxyOptions {
     pub shutdown_timeout: Duration,
     /// One line per request.
     pub access_log: Option<AccessLogOptions>,
+    /// One line per stream.
+    pub stream_access_log: Option<AccessLogOptions>,
     /// Client connections at once over all workers; more are answered 503 and closed. 0: no limit.
     pub max_connections: u64,
     /// File descriptors the process may have (`ulimit -n`); clients are turned away before the last ones are taken. 0:
@@ -342,6 +344,7 @@ impl Default for ProxyOptions {
             dns: DnsOptions::default(),
             shutdown_timeout: Duration::from_secs(10),
             access_log: None,
+            stream_access_log: None,
             max_connections: 0,
             max_files: 0,
         }

@@ -8,6 +8,7 @@ mod hello;
 mod open;
 mod relay;
 pub(crate) mod rewound;
+pub(crate) mod session;
 mod way;
 
 pub(crate) use open::{Entered, OpenStreams};
@@ -16,6 +17,7 @@ pub(crate) use relay::{Limits, relay};
 use crate::proxy_header::read_proxy_header;
 use crate::stream::hello::read_hello;
 use crate::stream::rewound::Rewound;
+use crate::stream::session::{End, Protocol, Told};
 use crate::stream::way::Way;
 use crate::worker::Worker;
 use gwctl_router::StreamRequest;
@@ -48,10 +50,11 @@ impl Worker {
     pub(crate) async fn stream(self: Rc<Self>, entrance: StreamEntrance, stream: TcpStream, peer: SocketAddr) {
         let stats = self.stats.clone();
         let _open = stats.opened();
-        let entered = OpenStreams::enter(&self.streams, peer, Some(entrance.address));
-        if let Err(error) = self.pass_on(entrance, stream, peer, &entered).await {
-            tracing::debug!(stream = %entered, %error, "stream ended");
-        }
+        let protocol = if entrance.tls.is_some() { Protocol::Tls } else { Protocol::Tcp };
+        let mut told = Told::begin(self.clone(), peer, entrance.address, protocol);
+        let outcome = self.pass_on(entrance, stream, peer, &mut told).await;
+        tracing::debug!(stream = %told, error = outcome.as_ref().err().map(tracing::field::display), "stream ended");
+        told.end(&outcome);
     }
 
     async fn pass_on(
@@ -59,7 +62,7 @@ impl Worker {
         entrance: StreamEntrance,
         mut stream: TcpStream,
         peer: SocketAddr,
-        entered: &Entered,
+        told: &mut Told,
     ) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let mut ends = Ends { source: canonical(peer), destination: canonical(stream.local_addr()?) };
@@ -67,7 +70,7 @@ impl Worker {
             let named = self.in_time(read_proxy_header(&mut stream)).await?;
             if let Some(client) = named.filter(|_| self.options.trusts(peer.ip())) {
                 ends.source = canonical(client);
-                entered.comes_from(client);
+                told.comes_from(client);
             }
         }
         let mut start = Vec::new();
@@ -75,43 +78,52 @@ impl Worker {
             Some(_) => self.in_time(read_hello(&mut stream, &mut start)).await?,
             None => None,
         };
-        let Some(way) = self.way(ends, entrance.tls.is_some(), server_name.as_deref()) else {
-            return Ok(());
-        };
-        entered.found(way.route.clone());
+        told.session.server_name = server_name;
+        let Some(way) = self.way(ends, entrance.tls.is_some(), told) else { return Ok(()) };
         let client = Rewound::new(start, stream);
         match entrance.tls.filter(|_| !way.passes_tls) {
-            Some(tls) => self.join(self.in_time(tls.accept(client)).await?, ends, way, entered).await,
-            None => self.join(client, ends, way, entered).await,
+            Some(tls) => self.join(self.in_time(tls.accept(client)).await?, ends, way, told).await,
+            None => self.join(client, ends, way, told).await,
         }
     }
 
     /// Finds the route by the snapshot in force. None is logged.
-    fn way(&self, ends: Ends, tls: bool, sni: Option<&str>) -> Option<Way> {
+    fn way(&self, ends: Ends, tls: bool, told: &mut Told) -> Option<Way> {
         let Ends { source, destination } = ends;
+        let session = &mut told.session;
         let snapshot = self.snapshots.load();
-        let asked = StreamRequest { tls, sni, source, destination };
+        let asked = StreamRequest { tls, sni: session.server_name.as_deref(), source, destination };
         let Some(found) = snapshot.router.find_stream(&asked) else {
+            let sni = session.server_name.as_deref();
             tracing::info!(client = %source, %destination, sni, "no route matches the connection, closed");
+            session.refuse(500, End::Refused);
             return None;
         };
+        session.route = Some(found.route.clone());
+        session.service = found.service.cloned();
+        told.entered.found(found.route.clone());
         let way = Way::of(&snapshot, &found);
-        if way.is_none() {
-            let route = found.route.name.as_deref().unwrap_or(&found.route.id);
-            tracing::info!(client = %source, %destination, route, "the route has no service, connection closed");
+        match &way {
+            None => {
+                let route = found.route.name.as_deref().unwrap_or(&found.route.id);
+                tracing::info!(client = %source, %destination, route, "the route has no service, connection closed");
+                session.refuse(503, End::Refused);
+            }
+            Some(way) if way.passes_tls && tls => session.protocol = Protocol::TlsPassthrough,
+            Some(_) => {}
         }
         way
     }
 
     /// Connects and copies both ways.
-    async fn join<C>(&self, client: C, ends: Ends, way: Way, entered: &Entered) -> io::Result<()>
+    async fn join<C>(&self, client: C, ends: Ends, way: Way, told: &mut Told) -> io::Result<()>
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {
-        let Some(reached) = way.connect(self, ends.source.ip()).await else { return Ok(()) };
-        entered.reached(reached.target);
-        let (sent, received) = relay(client, reached.stream, way.limits, entered.bytes()).await?;
-        tracing::debug!(stream = %entered, sent, received, "stream ended");
+        let Some(reached) = way.connect(self, ends.source.ip(), &mut told.session).await else { return Ok(()) };
+        told.entered.reached(reached.target);
+        told.session.status = 200;
+        relay(client, reached.stream, way.limits, told.entered.moved()).await?;
         // The target counts the connection for as long as it lasts.
         drop(reached.lease);
         Ok(())

@@ -27,9 +27,9 @@ pub(crate) async fn splice(client: (Transport<Patient>, BytesMut), tunnel: Tunne
     let client = Rewound::new(client.1.into(), client.0);
     let upstream = Rewound::new(read.into(), stream);
     let outcome = tokio::select! {
-        outcome = relay(client, upstream, limits, entered.bytes()) => outcome,
+        outcome = relay(client, upstream, limits, entered.moved()) => outcome,
         () = entered.cut() => Err(io::ErrorKind::TimedOut.into()),
     };
     drop(lease);
-    outcome.map(|_| ())
+    outcome
 }

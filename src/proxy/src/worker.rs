@@ -39,6 +39,7 @@ pub(crate) struct Worker {
     pub(crate) tls: TlsSettings,
     pub(crate) ids: Rc<Ids>,
     pub(crate) access_log: Option<Rc<Collector>>,
+    pub(crate) stream_log: Option<Rc<Collector>>,
     pub(crate) recorder: Rc<Recorder>,
     pub(crate) streams: Rc<OpenStreams>,
     pub(crate) admission: Rc<Admission>,
@@ -64,6 +65,8 @@ pub(crate) struct Parts {
 pub(crate) struct Settings {
     pub(crate) options: Arc<ProxyOptions>,
     pub(crate) collectors: Option<Collectors>,
+    /// Those of streams.
+    pub(crate) stream_collectors: Option<Collectors>,
 }
 
 /// The tasks that accept connections; each ends after the connections it accepted.
@@ -105,7 +108,8 @@ impl Worker {
             resolver,
             tls: parts.tls.clone(),
             ids: Rc::new(Ids::new()),
-            access_log: settings.collectors.as_ref().map(|log| Rc::new(log.collector())),
+            access_log: collector(settings.collectors.as_ref()),
+            stream_log: collector(settings.stream_collectors.as_ref()),
             streams: Rc::default(),
             admission: Rc::default(),
             cutting: Rc::default(),
@@ -122,7 +126,8 @@ impl Worker {
         };
         let same_pool = keepalive(&options) == keepalive(&self.options);
         let same_log = options.access_log == self.options.access_log;
-        let collector = || settings.collectors.as_ref().map(|log| Rc::new(log.collector()));
+        let same_stream_log = options.stream_access_log == self.options.stream_access_log;
+        let (log, stream_log) = (&self.access_log, &self.stream_log);
         Worker {
             pool: if same_pool { self.pool.clone() } else { Rc::new(pool(&options)) },
             options,
@@ -131,7 +136,12 @@ impl Worker {
             resolver: self.resolver.clone(),
             tls: self.tls.clone(),
             ids: self.ids.clone(),
-            access_log: if same_log { self.access_log.clone() } else { collector() },
+            access_log: if same_log { log.clone() } else { collector(settings.collectors.as_ref()) },
+            stream_log: if same_stream_log {
+                stream_log.clone()
+            } else {
+                collector(settings.stream_collectors.as_ref())
+            },
             recorder: self.recorder.clone(),
             streams: self.streams.clone(),
             admission: self.admission.clone(),
@@ -255,9 +265,8 @@ impl Worker {
         let mut ticks = tokio::time::interval(FLUSH_INTERVAL);
         loop {
             ticks.tick().await;
-            if let Some(log) = &self.latest().access_log {
-                log.flush();
-            }
+            let worker = self.latest();
+            [&worker.access_log, &worker.stream_log].into_iter().flatten().for_each(|log| log.flush());
         }
     }
 
@@ -312,6 +321,10 @@ impl Worker {
             tracing::error!("a connection was cut by a panic, a bug of gwctl; the worker goes on");
         }
     }
+}
+
+fn collector(log: Option<&Collectors>) -> Option<Rc<Collector>> {
+    log.map(|log| Rc::new(log.collector()))
 }
 
 fn pool(options: &ProxyOptions) -> Pool {

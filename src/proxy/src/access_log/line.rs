@@ -82,12 +82,13 @@ pub(super) fn refused_json(out: &mut Vec<u8>, refused: &Refused<'_>) {
     out.push(b'\n');
 }
 
-fn moment(millis: u64) -> Value {
+/// Unix time in milliseconds as text.
+pub(super) fn moment(millis: u64) -> Value {
     let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(millis) * 1_000_000);
     at.ok().and_then(|at| at.format(&Rfc3339).ok()).into()
 }
 
-fn millis(time: Option<Duration>) -> Value {
+pub(super) fn millis(time: Option<Duration>) -> Value {
     time.map(|time| (time.as_secs_f64() * 1_000_000.0).round() / 1000.0).into()
 }
 
@@ -117,7 +118,7 @@ fn without_query(text: &str) -> &str {
 }
 
 /// `30/Nov/2026:01:54:17 +0000`
-fn clock(out: &mut Vec<u8>, millis: u64) {
+pub(super) fn clock(out: &mut Vec<u8>, millis: u64) {
     let seconds = i64::try_from(millis / 1000).unwrap_or(0);
     let at = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let month = &at.month().to_string()[..3];
@@ -126,7 +127,7 @@ fn clock(out: &mut Vec<u8>, millis: u64) {
 }
 
 /// As nginx escapes: quotes, backslashes and what is not printable ASCII as `\xHH`, so that nobody forges lines.
-fn escaped(out: &mut Vec<u8>, text: &[u8]) {
+pub(super) fn escaped(out: &mut Vec<u8>, text: &[u8]) {
     for byte in text {
         match byte {
             b'"' | b'\\' | 0..=31 | 127.. => _ = write!(out, "\\x{byte:02X}"),

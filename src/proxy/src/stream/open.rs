@@ -1,6 +1,7 @@
 //! The streams and upgraded connections of a worker that are open, so that a stop can wait for them and name those that
 //! it cuts.
 
+use crate::stream::relay::Moved;
 use gwctl_entities::view::Route;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -28,8 +29,7 @@ struct Described {
     /// None: a request that was upgraded.
     listener: Option<SocketAddr>,
     since: Instant,
-    /// Bytes that came in from both sides.
-    bytes: Rc<Cell<u64>>,
+    moved: Rc<Moved>,
     route: RefCell<Option<Arc<Route>>>,
     target: RefCell<Option<String>>,
 }
@@ -44,9 +44,9 @@ pub(crate) struct Entered {
 impl OpenStreams {
     pub(crate) fn enter(streams: &Rc<OpenStreams>, client: SocketAddr, listener: Option<SocketAddr>) -> Entered {
         let number = streams.next.replace(streams.next.get() + 1);
-        let (route, target, bytes) = Default::default();
+        let (route, target, moved) = Default::default();
         let (client, since) = (Cell::new(client), Instant::now());
-        let described = Rc::new(Described { client, listener, since, bytes, route, target });
+        let described = Rc::new(Described { client, listener, since, moved, route, target });
         streams.open.borrow_mut().insert(number, described.clone());
         Entered { number, described, streams: streams.clone() }
     }
@@ -54,7 +54,8 @@ impl OpenStreams {
     /// Names those that are about to be cut.
     fn log_cut(&self) {
         for described in self.open.borrow().values() {
-            let (age, bytes) = (described.since.elapsed().as_secs(), described.bytes.get());
+            let age = described.since.elapsed().as_secs();
+            let bytes = described.moved.received() + described.moved.sent();
             tracing::warn!(stream = %described, age_s = age, bytes, "stream cut at the end of the deadline");
         }
     }
@@ -92,9 +93,9 @@ impl Entered {
         self.streams.cut.notified().await;
     }
 
-    /// Where bytes that come in are counted.
-    pub(crate) fn bytes(&self) -> Rc<Cell<u64>> {
-        self.described.bytes.clone()
+    /// Where bytes are counted.
+    pub(crate) fn moved(&self) -> Rc<Moved> {
+        self.described.moved.clone()
     }
 
     pub(crate) fn reached(&self, target: String) {

@@ -29,25 +29,52 @@ impl Limits {
     };
 }
 
-/// Copies until both sides have said that they are done; a side that is done may still be sent to. Gives the bytes to
-/// the upstream and from it; what comes in is counted in `bytes` meanwhile.
+/// Bytes that a stream has carried so far, as the client sees them.
+#[derive(Debug, Default)]
+pub(crate) struct Moved {
+    received: Cell<u64>,
+    sent: Cell<u64>,
+}
+
+impl Moved {
+    /// Bytes from the client.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.get()
+    }
+
+    /// Bytes to the client.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.get()
+    }
+
+    fn receive(&self, more: usize) {
+        self.received.set(self.received.get() + more as u64);
+    }
+
+    fn send(&self, more: usize) {
+        self.sent.set(self.sent.get() + more as u64);
+    }
+}
+
+/// Copies until both sides have said that they are done; a side that is done may still be sent to. What the client sends
+/// and is sent is counted in `moved` meanwhile.
 ///
 /// # Errors
 /// A side broke, or a limit was reached. Both sides are then closed.
-pub(crate) async fn relay<C, U>(client: C, upstream: U, limits: Limits, bytes: Rc<Cell<u64>>) -> io::Result<(u64, u64)>
+pub(crate) async fn relay<C, U>(client: C, upstream: U, limits: Limits, moved: Rc<Moved>) -> io::Result<()>
 where
     C: AsyncRead + AsyncWrite + Unpin,
     U: AsyncRead + AsyncWrite + Unpin,
 {
-    let moved = Rc::new(Cell::new(Instant::now()));
+    let last = Rc::new(Cell::new(Instant::now()));
     let (blocked_client, blocked_upstream) = (Rc::<Cell<_>>::default(), Rc::<Cell<_>>::default());
     let mut client =
-        Watched { stream: client, bytes: bytes.clone(), moved: moved.clone(), blocked: blocked_client.clone() };
-    let mut upstream = Watched { stream: upstream, bytes, moved: moved.clone(), blocked: blocked_upstream.clone() };
+        Watched { stream: client, moved: Some(moved), last: last.clone(), blocked: blocked_client.clone() };
+    let mut upstream = Watched { stream: upstream, moved: None, last: last.clone(), blocked: blocked_upstream.clone() };
     let expiry = async {
         loop {
             let blocked = [&blocked_client, &blocked_upstream].into_iter().filter_map(|since| since.get());
-            let due = blocked.map(|since| since + limits.write).fold(moved.get() + limits.read, Instant::min);
+            let due = blocked.map(|since| since + limits.write).fold(last.get() + limits.read, Instant::min);
             let now = Instant::now();
             if due <= now {
                 return;
@@ -58,7 +85,7 @@ where
     };
     tokio::select! {
         biased;
-        outcome = copy_bidirectional_with_sizes(&mut client, &mut upstream, BUFFER, BUFFER) => outcome,
+        outcome = copy_bidirectional_with_sizes(&mut client, &mut upstream, BUFFER, BUFFER) => outcome.map(drop),
         () = expiry => Err(io::ErrorKind::TimedOut.into()),
     }
 }
@@ -66,8 +93,10 @@ where
 /// A stream that notes when bytes move.
 struct Watched<S> {
     stream: S,
-    bytes: Rc<Cell<u64>>,
-    moved: Rc<Cell<Instant>>,
+    /// Set at the client's side.
+    moved: Option<Rc<Moved>>,
+    /// When bytes moved last, at either side.
+    last: Rc<Cell<Instant>>,
     /// Since when a write waits.
     blocked: Rc<Cell<Option<Instant>>>,
 }
@@ -77,8 +106,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = into.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(task, into);
         if read.is_ready() {
-            self.bytes.set(self.bytes.get() + (into.filled().len() - before) as u64);
-            self.moved.set(Instant::now());
+            if let Some(moved) = &self.moved {
+                moved.receive(into.filled().len() - before);
+            }
+            self.last.set(Instant::now());
         }
         read
     }
@@ -87,9 +118,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, task: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(task, bytes);
-        if written.is_ready() {
+        if let Poll::Ready(outcome) = &written {
+            if let (Some(moved), Ok(length)) = (&self.moved, outcome) {
+                moved.send(*length);
+            }
             self.blocked.set(None);
-            self.moved.set(Instant::now());
+            self.last.set(Instant::now());
         } else if self.blocked.get().is_none() {
             self.blocked.set(Some(Instant::now()));
         }

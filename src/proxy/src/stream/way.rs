@@ -3,10 +3,10 @@
 use crate::balancer::{Balancer, Fault, Lease, Outcome, Peer, host_value};
 use crate::snapshot::Snapshot;
 use crate::stream::relay::Limits;
+use crate::stream::session::{End, Session};
 use crate::upstream::connection::Connection;
 use crate::upstream::tls::TlsSettings;
 use crate::worker::Worker;
-use gwctl_entities::view::Route;
 use gwctl_plugins::Scheme;
 use gwctl_router::StreamMatch;
 use std::io;
@@ -17,7 +17,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// All that is kept of the snapshot.
 pub(crate) struct Way {
-    pub(crate) route: Arc<Route>,
     /// The client's TLS goes on to the upstream as it is.
     pub(crate) passes_tls: bool,
     pub(crate) limits: Limits,
@@ -67,7 +66,6 @@ impl Way {
         let service = found.service?;
         let plan = snapshot.plans.of(&service.id)?;
         Some(Way {
-            route: found.route.clone(),
             passes_tls: found.route.protocols.iter().any(|protocol| protocol == "tls_passthrough"),
             limits: Limits { read: plan.read_timeout, write: plan.write_timeout },
             host: plan.host.clone(),
@@ -81,7 +79,8 @@ impl Way {
 
     /// Connects to a target, and to the next one when that fails, up to the service's `retries`: nothing has been sent
     /// yet. None is logged.
-    pub(crate) async fn connect(&self, worker: &Worker, client: IpAddr) -> Option<Reached> {
+    pub(crate) async fn connect(&self, worker: &Worker, client: IpAddr, session: &mut Session) -> Option<Reached> {
+        session.refuse(502, End::Cut);
         let hash = self.balancer.as_ref().and_then(|balancer| balancer.stream_hash(client));
         let mut tried: Vec<Arc<Peer>> = Vec::new();
         for attempt in 0..=self.retries {
@@ -91,6 +90,7 @@ impl Way {
                 Some(balancer) => {
                     let Some((peer, lease)) = balancer.take(hash, &tried, &worker.options.balancing) else {
                         tracing::warn!(upstream = &*self.host, "no target to be used, connection closed");
+                        session.refuse(503, End::Unreached);
                         return None;
                     };
                     leased = lease;
@@ -99,28 +99,39 @@ impl Way {
             };
             let (host, port) = peer.as_ref().map_or((&*self.host, self.port), |(_, peer)| (&*peer.host, peer.port));
             let started = Instant::now();
-            let outcome = self.attempt(worker, peer.as_ref().map(|(_, peer)| &**peer)).await;
+            let outcome = self.attempt(worker, peer.as_ref().map(|(_, peer)| &**peer), &mut session.upstream).await;
             if let Some((balancer, peer)) = &peer {
                 let verdict = outcome.as_ref().err().map_or(Outcome::Fine, Failure::outcome);
                 balancer.observe(peer, verdict, || started.elapsed());
             }
             match outcome {
-                Ok(stream) => return Some(Reached { stream, target: format!("{host}:{port}"), lease: leased }),
+                Ok(stream) => {
+                    session.connected = Some(started.elapsed());
+                    return Some(Reached { stream, target: format!("{host}:{port}"), lease: leased });
+                }
                 Err(failure) => {
                     tracing::warn!(host, port, attempt = attempt + 1, error = ?failure, "upstream failed");
                     tried.extend(peer.map(|(_, peer)| peer));
                 }
             }
         }
+        session.end = End::Unreached;
         None
     }
 
-    async fn attempt(&self, worker: &Worker, peer: Option<&Peer>) -> Result<Box<dyn Duplex>, Failure> {
+    /// The address it tries is left in `tried`.
+    async fn attempt(
+        &self,
+        worker: &Worker,
+        peer: Option<&Peer>,
+        tried: &mut Option<SocketAddr>,
+    ) -> Result<Box<dyn Duplex>, Failure> {
         let (host, port) = peer.map_or((&*self.host, self.port), |peer| (&*peer.host, peer.port));
         let address = match peer.and_then(|peer| peer.address) {
             Some(ip) => SocketAddr::new(ip, port),
             None => worker.resolver.resolve(host, port).await.ok_or(Failure::Unresolved)?,
         };
+        *tried = Some(address);
         let stream = Connection::tcp(address, self.connect_timeout).await.map_err(Failure::Io)?;
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
         let named = self.balancer.as_ref().and_then(|balancer| balancer.host_header.as_deref()).unwrap_or(host);

@@ -19,4 +19,5 @@ mod refusals;
 mod secure;
 mod stage;
 mod streams;
+mod streams_log;
 mod streams_tls;
