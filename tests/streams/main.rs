@@ -69,6 +69,14 @@ fn a_tcp_route_carries_bytes_and_its_change_leaves_open_connections_alone() {
     let route = created(post(node.admin(), "/services/one/routes", &route)).json();
     wait_until("the route to serve", || first(&mut connect(port)) == Some(b'1'));
 
+    let figures = || gwctl_testkit::get(node.status(), "/metrics").body;
+    wait_until("the figures of streams", || {
+        let (text, labels) = (figures(), r#"service="one",route="door",code="200",source="service""#);
+        text.contains(&format!("kong_stream_sessions_total{{{labels}"))
+            && text.contains(r#"subsystem="stream",state="active"} 0"#)
+    });
+    assert!(figures().contains(r#"subsystem="http",state="accepted"} 0"#), "{}", figures());
+
     let mut before = connect(port);
     assert_eq!(first(&mut before), Some(b'1'));
     let moved = patch(node.admin(), "/routes/door", &json!({"service": {"name": "two"}}));

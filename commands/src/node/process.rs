@@ -53,7 +53,7 @@ pub(crate) fn facts_of(stats: Option<&Stats>) -> StatusFacts {
         connections_handled: now.connections_handled,
         connections_active: now.connections_active,
         connections_writing: now.requests_in_flight,
-        connections_waiting: now.connections_active.saturating_sub(now.requests_in_flight),
+        connections_waiting: now.connections_active.saturating_sub(now.streams_active + now.requests_in_flight),
         total_requests: now.total_requests,
         ..StatusFacts::default()
     }
@@ -82,16 +82,20 @@ pub(crate) fn metrics_of(
     let help = "Workers that died and were started again.";
     Family::begin(&mut text, "gwctl_worker_restarts_total", "counter", help).line("", &[], stats.worker_restarts());
     let now = stats.now();
+    let active = now.connections_active.saturating_sub(now.streams_active);
     let connections = [
-        ("accepted", now.connections_accepted),
-        ("handled", now.connections_handled),
-        ("active", now.connections_active),
-        ("writing", now.requests_in_flight),
-        ("waiting", now.connections_active.saturating_sub(now.requests_in_flight)),
+        ("http", "accepted", now.connections_accepted.saturating_sub(now.streams_accepted)),
+        ("http", "handled", now.connections_handled.saturating_sub(now.streams_handled)),
+        ("http", "active", active),
+        ("http", "writing", now.requests_in_flight),
+        ("http", "waiting", active.saturating_sub(now.requests_in_flight)),
+        ("stream", "accepted", now.streams_accepted),
+        ("stream", "handled", now.streams_handled),
+        ("stream", "active", now.streams_active),
     ];
     let mut family = Family::begin(&mut text, "kong_nginx_connections_total", "gauge", "Client connections by state.");
-    for (state, count) in connections {
-        family.line("", &[node, ("subsystem", "http"), ("state", state)], count);
+    for (subsystem, state, count) in connections {
+        family.line("", &[node, ("subsystem", subsystem), ("state", state)], count);
     }
     let help = "Requests begun.";
     let labels = [node, ("subsystem", "http")];

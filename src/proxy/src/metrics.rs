@@ -1,11 +1,14 @@
-//! Figures of requests, for Prometheus: under the names of Kong's plugin where it has one, so that dashboards go on
+//! Figures of requests and streams, for Prometheus: under the names of Kong's plugin where it has one, so that dashboards go on
 //! working.
 //!
 //! Each worker counts for itself: its cells have one writer, so that counting takes neither a lock nor an atomic
 //! read-modify-write. Reading adds up the workers.
 
 mod cells;
+mod streams;
 mod text;
+
+pub(crate) use streams::StreamFigures;
 
 use cells::{Buckets, Count, Spread};
 use gwctl_plugins::{Context, Source};
@@ -32,6 +35,7 @@ pub struct Metrics {
 #[derive(Debug, Default)]
 struct Counted {
     routes: Mutex<Vec<Arc<RouteFigures>>>,
+    streams: Mutex<Vec<Arc<StreamFigures>>>,
     /// Microseconds of whole requests.
     spread: Spread,
 }
@@ -68,7 +72,7 @@ impl Metrics {
     pub(crate) fn recorder(&self) -> Recorder {
         let counted = Arc::<Counted>::default();
         lock(&self.workers).push(counted.clone());
-        Recorder { counted, routes: RefCell::default() }
+        Recorder { counted, routes: RefCell::default(), streams: RefCell::default() }
     }
 }
 
@@ -77,6 +81,7 @@ impl Metrics {
 pub(crate) struct Recorder {
     counted: Arc<Counted>,
     routes: RefCell<HashMap<Arc<str>, Own>>,
+    streams: RefCell<HashMap<Arc<str>, Arc<StreamFigures>>>,
 }
 
 #[derive(Debug)]

@@ -14,7 +14,16 @@ pub struct Stats {
     shed: [AtomicU64; Shed::ALL.len()],
     restarts: AtomicU64,
     overloaded: AtomicBool,
+    /// Of the connections those that are streams.
+    streams: StreamCounts,
     metrics: Metrics,
+}
+
+#[derive(Debug, Default)]
+struct StreamCounts {
+    accepted: AtomicU64,
+    handled: AtomicU64,
+    active: AtomicU64,
 }
 
 /// Why a client was turned away without being served.
@@ -51,6 +60,12 @@ pub struct StatsNow {
     pub connections_handled: u64,
     /// Client connections open.
     pub connections_active: u64,
+    /// Of the accepted ones those that are streams; likewise the next two.
+    pub streams_accepted: u64,
+    /// Streams served since the start.
+    pub streams_handled: u64,
+    /// Streams open.
+    pub streams_active: u64,
     /// Requests begun since the start.
     pub total_requests: u64,
     /// Requests not yet ended.
@@ -65,6 +80,9 @@ impl Stats {
             connections_accepted: read(&self.accepted),
             connections_handled: read(&self.handled),
             connections_active: read(&self.active),
+            streams_accepted: read(&self.streams.accepted),
+            streams_handled: read(&self.streams.handled),
+            streams_active: read(&self.streams.active),
             total_requests: read(&self.requests),
             requests_in_flight: read(&self.in_flight),
         }
@@ -119,6 +137,18 @@ impl Stats {
         Open(self)
     }
 
+    pub(crate) fn accepted_stream(&self) {
+        self.accepted();
+        self.streams.accepted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// As [`Stats::opened`], for a stream.
+    pub(crate) fn opened_stream(&self) -> OpenStream<'_> {
+        self.streams.handled.fetch_add(1, Ordering::Relaxed);
+        self.streams.active.fetch_add(1, Ordering::Relaxed);
+        OpenStream(self.opened())
+    }
+
     pub(crate) fn begun(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -140,5 +170,14 @@ pub(crate) struct Open<'a>(&'a Stats);
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.0.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An open stream.
+pub(crate) struct OpenStream<'a>(Open<'a>);
+
+impl Drop for OpenStream<'_> {
+    fn drop(&mut self) {
+        self.0.0.streams.active.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -49,7 +49,7 @@ impl Worker {
     /// Serves one connection to its end.
     pub(crate) async fn stream(self: Rc<Self>, entrance: StreamEntrance, stream: TcpStream, peer: SocketAddr) {
         let stats = self.stats.clone();
-        let _open = stats.opened();
+        let _open = stats.opened_stream();
         let protocol = if entrance.tls.is_some() { Protocol::Tls } else { Protocol::Tcp };
         let mut told = Told::begin(self.clone(), peer, entrance.address, protocol);
         let outcome = self.pass_on(entrance, stream, peer, &mut told).await;
@@ -90,26 +90,23 @@ impl Worker {
     /// Finds the route by the snapshot in force. None is logged.
     fn way(&self, ends: Ends, tls: bool, told: &mut Told) -> Option<Way> {
         let Ends { source, destination } = ends;
-        let session = &mut told.session;
         let snapshot = self.snapshots.load();
-        let asked = StreamRequest { tls, sni: session.server_name.as_deref(), source, destination };
-        let Some(found) = snapshot.router.find_stream(&asked) else {
-            let sni = session.server_name.as_deref();
+        let sni = told.session.server_name.clone();
+        let sni = sni.as_deref();
+        let Some(found) = snapshot.router.find_stream(&StreamRequest { tls, sni, source, destination }) else {
             tracing::info!(client = %source, %destination, sni, "no route matches the connection, closed");
-            session.refuse(500, End::Refused);
+            told.session.refuse(500, End::Refused);
             return None;
         };
-        session.route = Some(found.route.clone());
-        session.service = found.service.cloned();
-        told.entered.found(found.route.clone());
+        told.found(found.route, found.service);
         let way = Way::of(&snapshot, &found);
         match &way {
             None => {
                 let route = found.route.name.as_deref().unwrap_or(&found.route.id);
                 tracing::info!(client = %source, %destination, route, "the route has no service, connection closed");
-                session.refuse(503, End::Refused);
+                told.session.refuse(503, End::Refused);
             }
-            Some(way) if way.passes_tls && tls => session.protocol = Protocol::TlsPassthrough,
+            Some(way) if way.passes_tls && tls => told.session.protocol = Protocol::TlsPassthrough,
             Some(_) => {}
         }
         way

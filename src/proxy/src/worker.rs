@@ -48,6 +48,14 @@ pub(crate) struct Worker {
     newer: RefCell<Option<Rc<Worker>>>,
 }
 
+/// What is spoken at a socket, as far as the one who accepts there must know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speech {
+    PlainHttp,
+    SecureHttp,
+    Stream,
+}
+
 /// What all workers are made from; clones share it.
 #[derive(Clone)]
 pub(crate) struct Parts {
@@ -198,15 +206,19 @@ impl Worker {
         let stopping = stopping.clone();
         match bound.speaks {
             Speaks::Http(entrance) => {
-                let (waiting, plain) = (stopping.clone(), entrance.tls.is_none());
-                accepting.requests.spawn_local(self.accept(listener, stopping, plain, move |worker, stream, peer| {
+                let speech = if entrance.tls.is_none() { Speech::PlainHttp } else { Speech::SecureHttp };
+                let waiting = stopping.clone();
+                accepting.requests.spawn_local(self.accept(listener, stopping, speech, move |worker, stream, peer| {
                     worker.connection(entrance.clone(), stream, peer, waiting.clone())
                 }));
             }
             Speaks::Stream(entrance) => {
-                accepting.streams.spawn_local(self.accept(listener, stopping, false, move |worker, stream, peer| {
-                    worker.stream(entrance.clone(), stream, peer)
-                }));
+                accepting.streams.spawn_local(self.accept(
+                    listener,
+                    stopping,
+                    Speech::Stream,
+                    move |worker, stream, peer| worker.stream(entrance.clone(), stream, peer),
+                ));
             }
         }
         Ok(())
@@ -271,7 +283,7 @@ impl Worker {
     }
 
     /// Accepts until told to stop, then waits for the connections it accepted.
-    async fn accept<S, C>(self: Rc<Self>, listener: TcpListener, mut stopping: Stopping, plain_http: bool, serve: S)
+    async fn accept<S, C>(self: Rc<Self>, listener: TcpListener, mut stopping: Stopping, speech: Speech, serve: S)
     where
         S: Fn(Rc<Worker>, TcpStream, SocketAddr) -> C,
         C: Future<Output = ()> + 'static,
@@ -279,12 +291,16 @@ impl Worker {
         let mut connections = JoinSet::new();
         let take = |connections: &mut JoinSet<()>, stream: TcpStream, peer| {
             let worker = self.latest();
-            worker.stats.accepted();
+            match speech {
+                Speech::Stream => worker.stats.accepted_stream(),
+                _ => worker.stats.accepted(),
+            }
             match worker.admission.refusal(&stream, &worker.options, &worker.stats) {
                 None => connections.spawn_local(serve(worker, stream, peer)),
                 Some(_) => {
                     let admission = worker.admission.clone();
-                    connections.spawn_local(async move { admission.turn_away(stream, plain_http).await })
+                    connections
+                        .spawn_local(async move { admission.turn_away(stream, speech == Speech::PlainHttp).await })
                 }
             };
         };

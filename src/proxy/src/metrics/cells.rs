@@ -13,6 +13,11 @@ impl Count {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
+    /// As [`Count::add`], for what goes up and down.
+    pub(super) fn take(&self, less: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_sub(less), Ordering::Relaxed);
+    }
+
     pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,6 +1,7 @@
 //! The figures of all workers in the text form of Prometheus.
 
 use super::cells::{Buckets, quantile};
+use super::streams::{STATUSES, StreamFigures};
 use super::{Counted, RouteFigures, lock};
 use gwctl_lifecycle::Family;
 use gwctl_plugins::Source;
@@ -55,25 +56,58 @@ fn source(source: Source) -> &'static str {
     }
 }
 
-type Sums = BTreeMap<(Arc<str>, Arc<str>), Sum>;
+/// The streams of one route from all workers.
+#[derive(Default)]
+struct StreamSum {
+    ended: [u64; STATUSES.len()],
+    open: u64,
+    failures: u64,
+    ingress: u64,
+    egress: u64,
+    duration: Histogram,
+}
+
+impl StreamSum {
+    fn add(&mut self, figures: &StreamFigures) {
+        self.ended.iter_mut().zip(&figures.ended).for_each(|(all, own)| *all += own.get());
+        self.open = self.open.wrapping_add(figures.open.get());
+        self.failures += figures.failures.get();
+        self.ingress += figures.ingress.get();
+        self.egress += figures.egress.get();
+        self.duration.add(&figures.duration);
+    }
+}
+
+/// By service and route.
+type By<T> = BTreeMap<(Arc<str>, Arc<str>), T>;
+type Sums = By<Sum>;
+type StreamSums = By<StreamSum>;
 
 pub(super) fn write(out: &mut String, workers: &[Arc<Counted>]) {
-    let mut sums = Sums::new();
+    let (mut sums, mut streams) = (Sums::new(), StreamSums::new());
     for worker in workers {
         let routes = lock(&worker.routes).clone();
         for figures in routes {
             sums.entry((figures.service.clone(), figures.route.clone())).or_default().add(&figures);
         }
+        let figures_of_streams = lock(&worker.streams).clone();
+        for figures in figures_of_streams {
+            streams.entry((figures.service.clone(), figures.route.clone())).or_default().add(&figures);
+        }
     }
     requests(out, &sums);
-    bandwidth(out, &sums);
+    bandwidth(out, &sums, &streams);
     let histograms = [
         ("kong_request_latency_ms", "Time from the first byte of a request to the last of its response."),
         ("kong_upstream_latency_ms", "Time until the upstream's response began."),
         ("kong_kong_latency_ms", "Time this node itself took."),
     ];
     for (number, (name, help)) in histograms.into_iter().enumerate() {
-        histogram(out, &sums, number, name, help);
+        let of_routes = sums.iter().map(|(key, sum)| (key, &sum.histograms[number]));
+        histogram(out, of_routes, name, help);
+    }
+    if !streams.is_empty() {
+        sessions(out, &streams);
     }
     spread(out, workers);
 }
@@ -101,10 +135,15 @@ fn requests(out: &mut String, sums: &Sums) {
     }
 }
 
-fn bandwidth(out: &mut String, sums: &Sums) {
-    let mut family = Family::begin(out, "kong_bandwidth_bytes", "counter", "Bytes of requests and responses.");
-    for ((service, route), sum) in sums {
-        for (direction, bytes) in [("ingress", sum.ingress), ("egress", sum.egress)] {
+fn bandwidth(out: &mut String, sums: &Sums, streams: &StreamSums) {
+    let help = "Bytes of requests and responses, and of streams both ways.";
+    let mut family = Family::begin(out, "kong_bandwidth_bytes", "counter", help);
+    let requests = sums.iter().map(|(key, sum)| (key, sum.ingress, sum.egress));
+    let streams = streams.iter().map(|(key, sum)| (key, sum.ingress, sum.egress));
+    for ((service, route), ingress, egress) in
+        requests.chain(streams.filter(|(_, ingress, egress)| ingress + egress > 0))
+    {
+        for (direction, bytes) in [("ingress", ingress), ("egress", egress)] {
             let labels = [
                 ("service", &**service),
                 ("route", route),
@@ -117,10 +156,38 @@ fn bandwidth(out: &mut String, sums: &Sums) {
     }
 }
 
-fn histogram(out: &mut String, sums: &Sums, number: usize, name: &'static str, help: &str) {
+/// Streams that have ended and that are open.
+fn sessions(out: &mut String, streams: &StreamSums) {
+    let help = "Streams that have ended, by service, route, status and who decided it.";
+    let mut family = Family::begin(out, "kong_stream_sessions_total", "counter", help);
+    for ((service, route), sum) in streams {
+        for ((status, source), count) in STATUSES.iter().zip(sum.ended).filter(|(_, count)| *count > 0) {
+            let (code, workspace) = (status.to_string(), ("workspace", "default"));
+            let labels = [("service", &**service), ("route", route), ("code", &code), ("source", source), workspace];
+            family.line("", &labels, count);
+        }
+    }
+    let durations = streams.iter().map(|(key, sum)| (key, &sum.duration));
+    histogram(out, durations, "kong_session_duration_ms", "Time from the first byte of a stream to its end.");
+    let of_route = |out: &mut String, name, kind, help, figure: fn(&StreamSum) -> u64| {
+        let mut family = Family::begin(out, name, kind, help);
+        for ((service, route), sum) in streams {
+            family.line("", &[("service", &**service), ("route", route)], figure(sum));
+        }
+    };
+    of_route(out, "gwctl_stream_sessions_open", "gauge", "Streams that are open.", |sum| sum.open);
+    let help = "Attempts to reach a target of a stream that failed.";
+    of_route(out, "gwctl_stream_connect_failures_total", "counter", help, |sum| sum.failures);
+}
+
+fn histogram<'a>(
+    out: &mut String,
+    figures: impl Iterator<Item = (&'a (Arc<str>, Arc<str>), &'a Histogram)>,
+    name: &'static str,
+    help: &str,
+) {
     let mut family = Family::begin(out, name, "histogram", help);
-    for ((service, route), sum) in sums {
-        let figures = &sum.histograms[number];
+    for ((service, route), figures) in figures {
         if figures.count == 0 {
             continue;
         }

@@ -1,9 +1,11 @@
 //! Copying both ways until both sides are done or nothing moves any more.
 
-use std::cell::Cell;
+use crate::metrics::StreamFigures;
+use std::cell::{Cell, OnceCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
@@ -34,6 +36,8 @@ impl Limits {
 pub(crate) struct Moved {
     received: Cell<u64>,
     sent: Cell<u64>,
+    /// Where they are counted as well, so that a stream that lasts for days is seen meanwhile.
+    figures: OnceCell<Arc<StreamFigures>>,
 }
 
 impl Moved {
@@ -47,12 +51,24 @@ impl Moved {
         self.sent.get()
     }
 
+    /// Counts in these figures from now on.
+    pub(crate) fn count_in(&self, figures: Arc<StreamFigures>) {
+        // A stream has one route.
+        let _ = self.figures.set(figures);
+    }
+
     fn receive(&self, more: usize) {
         self.received.set(self.received.get() + more as u64);
+        if let Some(figures) = self.figures.get() {
+            figures.receive(more as u64);
+        }
     }
 
     fn send(&self, more: usize) {
         self.sent.set(self.sent.get() + more as u64);
+        if let Some(figures) = self.figures.get() {
+            figures.send(more as u64);
+        }
     }
 }
 

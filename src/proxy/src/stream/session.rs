@@ -1,6 +1,7 @@
-//! What is told of a stream once it has ended: a line of its access log, and figures.
+//! What is told of a stream: figures, and a line of the access log once it has ended.
 
 use crate::arrival::unix_millis;
+use crate::metrics::StreamFigures;
 use crate::stream::open::{Entered, OpenStreams};
 use crate::worker::Worker;
 use gwctl_entities::view::{Route, Service};
@@ -89,6 +90,8 @@ pub(crate) struct Session {
     /// What the connection with the upstream took, its TLS included.
     pub(crate) connected: Option<Duration>,
     pub(crate) status: u16,
+    /// Attempts to reach a target that failed.
+    pub(crate) failures: u32,
     /// Bytes from the client; set at the end, as the next one.
     pub(crate) received: u64,
     /// Bytes to the client.
@@ -111,6 +114,7 @@ impl Session {
             upstream: None,
             connected: None,
             status: 400,
+            failures: 0,
             received: 0,
             sent: 0,
             // Whoever ends in another way says so.
@@ -129,13 +133,27 @@ impl Session {
 pub(crate) struct Told {
     pub(crate) session: Session,
     pub(crate) entered: Entered,
+    figures: Arc<StreamFigures>,
     worker: Rc<Worker>,
 }
 
 impl Told {
     pub(crate) fn begin(worker: Rc<Worker>, client: SocketAddr, listener: SocketAddr, protocol: Protocol) -> Told {
         let entered = OpenStreams::enter(&worker.streams, client, Some(listener));
-        Told { session: Session::begin(client, listener, protocol), entered, worker }
+        let figures = worker.recorder.stream(None, None);
+        figures.enter();
+        Told { session: Session::begin(client, listener, protocol), entered, figures, worker }
+    }
+
+    /// It belongs to a route.
+    pub(crate) fn found(&mut self, route: &Arc<Route>, service: Option<&Arc<Service>>) {
+        self.session.route = Some(route.clone());
+        self.session.service = service.cloned();
+        self.entered.found(route.clone());
+        self.figures.leave();
+        self.figures = self.worker.recorder.stream(Some(route), service.map(|service| &**service));
+        self.figures.enter();
+        self.entered.moved().count_in(self.figures.clone());
     }
 
     /// The client is another than the peer of the connection.
@@ -168,6 +186,8 @@ impl Drop for Told {
         let session = &mut self.session;
         (session.received, session.sent) = (moved.received(), moved.sent());
         session.took = session.began.elapsed();
+        self.figures.leave();
+        self.figures.end(session.status, session.took, session.failures);
         if let Some(log) = &self.worker.latest().stream_log {
             log.add_stream(session);
         }

@@ -110,6 +110,7 @@ impl Way {
                     return Some(Reached { stream, target: format!("{host}:{port}"), lease: leased });
                 }
                 Err(failure) => {
+                    session.failures += 1;
                     tracing::warn!(host, port, attempt = attempt + 1, error = ?failure, "upstream failed");
                     tried.extend(peer.map(|(_, peer)| peer));
                 }

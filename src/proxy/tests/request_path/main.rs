@@ -20,4 +20,5 @@ mod secure;
 mod stage;
 mod streams;
 mod streams_log;
+mod streams_metrics;
 mod streams_tls;
