@@ -25,6 +25,12 @@ pub(crate) enum BodyFault {
     Plugin,
 }
 
+/// Most of a response that is held for a client that does not take it, with `response_buffering`: the connection to the
+/// upstream is free as soon as the rest fits. In memory only, where nginx, and so Kong, holds 36 KiB and writes up to
+/// 1 GiB more to a file (`proxy_buffers 8 4k`, `proxy_max_temp_file_size 1024m`, neither of which Kong changes). Nothing
+/// is read ahead while the node is short of memory.
+pub(crate) const READ_AHEAD: usize = 1024 * 1024;
+
 /// Where the bytes come from.
 pub(crate) enum Origin {
     Whole(Option<Bytes>),
@@ -73,6 +79,14 @@ impl Downstream {
     /// The body comes from the upstream and has not been read to its end.
     pub(crate) fn is_upstreams(&self) -> bool {
         matches!(&self.origin, Origin::Upstream { from: Some(_), .. })
+    }
+
+    /// Whether more of it may be read than a slow client takes. What speaks HTTP/2 to the upstream, gRPC above all, is
+    /// kept in step with its client.
+    pub(crate) fn reads_ahead(&self) -> bool {
+        let wanted = || self.flight.context.route.as_ref().is_none_or(|route| route.response_buffering != Some(false));
+        let comes = matches!(&self.origin, Origin::Upstream { from: Some((_, key)), .. } if !key.http2);
+        comes && wanted() && !self.flight.worker.stats.is_overloaded()
     }
 
     /// Goes on sending the request while nobody takes the response.

@@ -1,6 +1,6 @@
 //! A response on its way to a client of HTTP/1.
 
-use crate::body::{BodyFault, Downstream};
+use crate::body::{BodyFault, Downstream, READ_AHEAD};
 use crate::server::client::{Client, Shared};
 use crate::transport::Outbox;
 use crate::upgrade::Tunnel;
@@ -68,7 +68,7 @@ impl Answer {
     /// Writes all of it; true when another request may follow.
     pub(crate) fn poll(&mut self, task: &mut Context<'_>, client: &Shared) -> Poll<io::Result<bool>> {
         loop {
-            let waits = self.fill(task);
+            let waits = self.fill(task, MOST_WAITING);
             let client = &mut *client.borrow_mut();
             match self.out.poll_write(task, client.stream(), |_| {}) {
                 Poll::Ready(Ok(())) if self.failed => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
@@ -83,13 +83,16 @@ impl Answer {
             }
         }
         // The client takes nothing for now; what it still sends goes to the upstream all the same.
+        if !self.ended && self.body.reads_ahead() {
+            self.fill(task, READ_AHEAD);
+        }
         self.body.poll_send(task);
         Poll::Pending
     }
 
     /// Takes what there is of the body; true when the rest is still to come.
-    fn fill(&mut self, task: &mut Context<'_>) -> bool {
-        while !self.ended && !self.failed && self.out.len() < MOST_WAITING {
+    fn fill(&mut self, task: &mut Context<'_>, most: usize) -> bool {
+        while !self.ended && !self.failed && self.out.len() < most {
             match Pin::new(&mut self.body).poll_frame(task) {
                 Poll::Pending => return true,
                 Poll::Ready(frame) => self.take(frame),

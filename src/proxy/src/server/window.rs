@@ -5,12 +5,15 @@
 //! pause. A stream of which bytes are ready and none has been taken for the client's time-out is reset; taking a single
 //! byte in that time is enough to stay. A connection that takes none of what waits for it, whatever the stream, is
 //! closed.
+//!
+//! While a client does not take what is ready, more of the response is read ahead, as over HTTP/1.
 
-use crate::body::{BodyFault, Downstream};
+use crate::body::{BodyFault, Downstream, READ_AHEAD};
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::rt::Executor;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -21,17 +24,21 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// The end of a body goes to the library by itself when there is more than that: with it the library lets go of the
 /// request, which is then not watched any more.
 const LAST_PART: usize = 16 * 1024;
+/// Most that is read ahead for all streams of a connection together.
+const CONNECTION_READ_AHEAD: usize = 4 * READ_AHEAD;
 
 /// Bytes that were handed to the library and that the client has not taken.
 struct Waiting {
     bytes: Cell<usize>,
     /// When the first of them came, or some of them last left.
     moved: Cell<Instant>,
+    /// Bytes that were read ahead and not handed over.
+    ahead: Cell<usize>,
 }
 
 impl Waiting {
     fn new() -> Waiting {
-        Waiting { bytes: Cell::new(0), moved: Cell::new(Instant::now()) }
+        Waiting { bytes: Cell::new(0), moved: Cell::new(Instant::now()), ahead: Cell::new(0) }
     }
 
     fn add(&self, count: usize, now: Instant) {
@@ -55,9 +62,80 @@ impl Waiting {
 struct Flow {
     stream: Waiting,
     connection: Rc<Waiting>,
+    /// Until the library lets go of it.
+    response: RefCell<Option<Response>>,
+}
+
+/// A body, and what of it was read ahead.
+struct Response {
+    body: Downstream,
+    ahead: VecDeque<Result<Frame<Bytes>, BodyFault>>,
+    /// Nothing more comes of the body.
+    ended: bool,
+    last: Bytes,
+}
+
+impl Response {
+    fn poll(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(task));
+        self.ended = !matches!(frame, Some(Ok(_)));
+        Poll::Ready(frame)
+    }
+
+    fn is_end(&self) -> bool {
+        self.last.is_empty() && self.ahead.is_empty() && (self.ended || self.body.is_end_stream())
+    }
 }
 
 impl Flow {
+    /// Reads on while the client takes nothing.
+    fn read_ahead(&self, task: &mut Context<'_>) {
+        let mut response = self.response.borrow_mut();
+        let Some(response) = response.as_mut().filter(|response| response.body.reads_ahead()) else { return };
+        let (own, all) = (&self.stream.ahead, &self.connection.ahead);
+        while own.get() < READ_AHEAD && all.get() < CONNECTION_READ_AHEAD {
+            let Poll::Ready(Some(frame)) = response.poll(task) else { return };
+            let size = length(&frame);
+            own.set(own.get() + size);
+            all.set(all.get() + size);
+            response.ahead.push_back(frame);
+        }
+    }
+
+    /// The next part: what was read ahead comes first.
+    fn poll(&self, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        let mut response = self.response.borrow_mut();
+        let Some(response) = &mut *response else { return Poll::Ready(None) };
+        if !response.last.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut response.last)))));
+        }
+        let frame = match response.ahead.pop_front() {
+            Some(frame) => {
+                self.forget(length(&frame));
+                Some(frame)
+            }
+            None => ready!(response.poll(task)),
+        };
+        let ends = response.is_end();
+        let split = |mut part: Bytes| {
+            if ends && part.len() > LAST_PART {
+                response.last = part.split_off(part.len() - LAST_PART);
+            }
+            part
+        };
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(split))))
+    }
+
+    /// What was read ahead is not held any more.
+    fn forget(&self, count: usize) {
+        for ahead in [&self.stream.ahead, &self.connection.ahead] {
+            ahead.set(ahead.get().saturating_sub(count));
+        }
+    }
+
     fn offer(self: &Rc<Self>, bytes: Bytes) -> Offered {
         let now = Instant::now();
         self.stream.add(bytes.len(), now);
@@ -102,11 +180,19 @@ impl Drop for Offered {
     }
 }
 
+fn length(frame: &Result<Frame<Bytes>, BodyFault>) -> usize {
+    frame.as_ref().ok().and_then(Frame::data_ref).map_or(0, Bytes::len)
+}
+
 /// A body whose parts are watched.
-pub(super) struct Watched {
-    body: Downstream,
-    last: Bytes,
-    flow: Rc<Flow>,
+pub(super) struct Watched(Rc<Flow>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // Parts on their way outlive it, the request does not.
+        self.0.response.take();
+        self.0.forget(self.0.stream.ahead.get());
+    }
 }
 
 impl Body for Watched {
@@ -114,26 +200,16 @@ impl Body for Watched {
     type Error = BodyFault;
 
     fn poll_frame(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Result<Frame<Offered>, BodyFault>>> {
-        let Watched { body, last, flow } = self.get_mut();
-        if !last.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(flow.offer(std::mem::take(last))))));
-        }
-        let frame = ready!(Pin::new(&mut *body).poll_frame(task));
-        let offer = |mut part: Bytes| {
-            if part.len() > LAST_PART && body.is_end_stream() {
-                *last = part.split_off(part.len() - LAST_PART);
-            }
-            flow.offer(part)
-        };
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(offer))))
+        let frame = ready!(self.0.poll(task));
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|part| self.0.offer(part)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.last.is_empty() && self.body.is_end_stream()
+        self.0.response.borrow().as_ref().is_none_or(Response::is_end)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.0.response.borrow().as_ref().map_or_else(SizeHint::default, |response| response.body.size_hint())
     }
 }
 
@@ -151,7 +227,9 @@ pub(super) struct Stream(Rc<Flow>);
 
 impl Stream {
     pub(super) fn body(self, body: Downstream) -> Watched {
-        Watched { body, last: Bytes::new(), flow: self.0 }
+        let response = Response { body, ahead: VecDeque::new(), ended: false, last: Bytes::new() };
+        self.0.response.replace(Some(response));
+        Watched(self.0)
     }
 }
 
@@ -162,7 +240,8 @@ impl Watch {
 
     /// Begins with a stream that the library runs next.
     pub(super) fn stream(&self) -> Stream {
-        let flow = Rc::new(Flow { stream: Waiting::new(), connection: self.waiting.clone() });
+        let flow =
+            Rc::new(Flow { stream: Waiting::new(), connection: self.waiting.clone(), response: RefCell::default() });
         self.newest.replace(Some(flow.clone()));
         Stream(flow)
     }
@@ -203,6 +282,7 @@ async fn guard<F: Future>(stream: F, flow: Rc<Flow>, limit: Duration) {
         }
         loop {
             let Some(due) = flow.stream.due(limit) else { return Poll::Pending };
+            flow.read_ahead(task);
             let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
             ready!(timer.as_mut().poll(task));
             if due <= Instant::now() {

@@ -3,6 +3,7 @@
 use crate::stage::{PATIENCE, Reply, Stage, Upstream, header, receive, to, unbuffered};
 use gwctl_proxy::ProxyOptions;
 use serde_json::json;
+use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -162,4 +163,40 @@ async fn events_reach_the_client_one_by_one() {
             next.send(()).unwrap();
         }
     }
+}
+
+/// Fits into what is read ahead, and not into what a write takes.
+const FITTING: usize = 900_000;
+
+/// A client whose sockets take little at both ends: its segments are small.
+async fn narrow(address: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    socket.set_tcp_mss(536).unwrap();
+    socket.connect(&address.into()).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    TcpStream::from_std(socket.into()).unwrap()
+}
+
+#[tokio::test]
+async fn an_answer_that_fits_is_read_ahead_of_a_slow_client_and_the_upstream_connection_freed() {
+    let (ended, mut end) = mpsc::unbounded_channel();
+    let upstream = Upstream::new(move |mut stream, _| {
+        let ended = ended.clone();
+        async move {
+            receive(&mut stream).await;
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {FITTING}\r\nConnection: close\r\n\r\n");
+            stream.write_all(&[head.as_bytes(), &[b'x'; FITTING]].concat()).await.unwrap();
+            // The proxy closes what it would put back if it were kept alive.
+            stream.read_to_end(&mut Vec::new()).await.unwrap();
+            ended.send(()).unwrap();
+        }
+    })
+    .await;
+    let stage = Stage::new(to(upstream.address, json!({})));
+    let mut client = narrow(stage.address).await;
+    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();
+    tokio::time::timeout(PATIENCE, end.recv()).await.expect("the upstream is free").unwrap();
+    let reply = Reply::read(&mut client).await;
+    assert_eq!((reply.status(), reply.body.len()), (200, FITTING));
 }

@@ -248,18 +248,19 @@ async fn a_connection_that_does_not_get_to_its_first_request_is_let_go() {
 const PAUSE: Duration = Duration::from_millis(300);
 /// A client that takes something takes it at this pace.
 const PACE: Duration = Duration::from_millis(30);
-/// The answer of [`large`].
-const LARGE: usize = 1_000_000;
+/// An answer that fits neither into a window nor into what is read ahead, and one that can be read ahead.
+const LARGE: usize = 8_000_000;
+const FITTING: usize = 900_000;
 
-/// An upstream whose answer does not fit into any window; tells when its connection has ended.
-async fn large() -> (Upstream, tokio::sync::mpsc::UnboundedReceiver<()>) {
+/// An upstream with an answer of this size; tells when its connection has ended.
+async fn large(size: usize) -> (Upstream, tokio::sync::mpsc::UnboundedReceiver<()>) {
     let (ended, end) = tokio::sync::mpsc::unbounded_channel();
     let upstream = Upstream::new(move |mut stream, _| {
         let ended = ended.clone();
         async move {
             let _ = crate::stage::receive(&mut stream).await;
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
-            let _ = stream.write_all(&[answer.as_bytes(), &[b'x'; LARGE]].concat()).await;
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n");
+            let _ = stream.write_all(&[answer.as_bytes(), &vec![b'x'; size]].concat()).await;
             let _ = stream.read_to_end(&mut Vec::new()).await;
             ended.send(()).unwrap();
         }
@@ -282,7 +283,7 @@ fn initial_window(size: u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_stream_whose_window_stays_closed_is_reset_and_its_upstream_connection_freed() {
-    let (upstream, mut end) = large().await;
+    let (upstream, mut end) = large(LARGE).await;
     let (_upstream, stage) = stage_at(upstream, impatient());
     let mut stream = connect(&stage).await;
     // The window of the connection is wide, that of the stream is not.
@@ -308,7 +309,7 @@ async fn a_stream_whose_window_stays_closed_is_reset_and_its_upstream_connection
 
 #[tokio::test]
 async fn a_client_that_opens_its_window_byte_by_byte_is_slow_but_alive() {
-    let (upstream, _end) = large().await;
+    let (upstream, _end) = large(LARGE).await;
     let (_upstream, stage) = stage_at(upstream, impatient());
     let mut stream = connect_with(&stage, &initial_window(0)).await;
     stream.write_all(&[window(0, 1 << 30), request(1, &head())].concat()).await.unwrap();
@@ -360,4 +361,22 @@ async fn a_connection_that_takes_nothing_of_what_waits_for_it_is_closed() {
     }
     assert_eq!(taken, 10);
     serves_others(&stage).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_fits_is_read_ahead_of_a_closed_window_and_the_upstream_connection_freed() {
+    let (upstream, mut end) = large(FITTING).await;
+    let (_upstream, stage) = stage_at(upstream, ProxyOptions::default());
+    let mut stream = connect(&stage).await;
+    stream.write_all(&[window(0, 1 << 30), request(1, &head())].concat()).await.unwrap();
+    tokio::time::timeout(PATIENCE, end.recv()).await.expect("the upstream connection ends").unwrap();
+    stream.write_all(&window(1, 1 << 30)).await.unwrap();
+    let mut taken = 0;
+    while taken < FITTING {
+        if let (DATA, 1, payload) = next(&mut stream).await.expect("the connection stays") {
+            assert!(payload.iter().all(|byte| *byte == b'x'));
+            taken += payload.len();
+        }
+    }
+    assert_eq!(taken, FITTING);
 }
