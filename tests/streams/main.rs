@@ -92,6 +92,10 @@ fn a_tcp_route_carries_bytes_and_its_change_leaves_open_connections_alone() {
     let cut = log.lines().find(|line| line.contains("stream cut at the end of the deadline"));
     let cut = cut.unwrap_or_else(|| panic!("the log does not tell of the cut:\n{log}"));
     assert!(cut.contains(&format!("by route {name} to 127.0.0.1:{one}")), "{cut}");
+    let client = before.local_addr().unwrap();
+    for part in [format!("{client} at 127.0.0.1:{port}"), "age_s=".to_owned(), "bytes=3".to_owned()] {
+        assert!(cut.contains(&part), "`{part}` in {cut}");
+    }
 }
 
 #[test]

@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Notify;
 
+/// As many are named by each worker when they are cut.
+const NAMED: usize = 1000;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct OpenStreams {
@@ -51,12 +54,16 @@ impl OpenStreams {
         Entered { number, described, streams: streams.clone() }
     }
 
-    /// Names those that are about to be cut.
+    /// Names those that are about to be cut, the oldest when there are many.
     fn log_cut(&self) {
-        for described in self.open.borrow().values() {
+        let open = self.open.borrow();
+        for described in open.values().take(NAMED) {
             let age = described.since.elapsed().as_secs();
             let bytes = described.moved.received() + described.moved.sent();
             tracing::warn!(stream = %described, age_s = age, bytes, "stream cut at the end of the deadline");
+        }
+        if let Some(more) = open.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            tracing::warn!(more, "further streams cut at the end of the deadline");
         }
     }
 

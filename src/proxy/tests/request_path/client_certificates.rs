@@ -17,10 +17,10 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// Whom each request came from, by certificate.
-type Seen = Arc<Mutex<Vec<Option<CertificateDer<'static>>>>>;
+pub type Seen = Arc<Mutex<Vec<Option<CertificateDer<'static>>>>>;
 
 /// An upstream that asks for certificates of an authority and answers all requests of a connection; `demands` them.
-async fn asking(authority: &Authority, root: &PemPair, demands: bool) -> (SocketAddr, Seen) {
+pub async fn asking(authority: &Authority, root: &PemPair, demands: bool) -> (SocketAddr, Seen) {
     let mut roots = RootCertStore::empty();
     roots.add(identity(root).leaf().clone()).unwrap();
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -58,11 +58,11 @@ async fn asking(authority: &Authority, root: &PemPair, demands: bool) -> (Socket
     (address, seen)
 }
 
-fn row(id: &str, pair: &PemPair) -> Value {
+pub fn row(id: &str, pair: &PemPair) -> Value {
     json!({"id": id, "cert": pair.certificate, "key": pair.key})
 }
 
-fn leaf(pair: &PemPair) -> Option<CertificateDer<'static>> {
+pub fn leaf(pair: &PemPair) -> Option<CertificateDer<'static>> {
     Some(identity(pair).leaf().clone())
 }
 

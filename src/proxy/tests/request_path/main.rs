@@ -19,6 +19,7 @@ mod refusals;
 mod secure;
 mod stage;
 mod streams;
+mod streams_life;
 mod streams_log;
 mod streams_metrics;
 mod streams_tls;
