@@ -170,7 +170,8 @@ mod tests {
         #[test]
         fn whoever_is_accepted_is_found(hash: u32, weights in prop::collection::vec(1_u32..1000, 1..6), chosen in 0_usize..6) {
             let chosen = chosen % weights.len();
-            prop_assert_eq!(ring(1000, &weights).find(hash, |member| member == chosen), Some(chosen));
+            // In the smallest ring a target of nearly all the weight leaves the others no point, in Kong, too.
+            prop_assert_eq!(ring(10_000, &weights).find(hash, |member| member == chosen), Some(chosen));
         }
     }
 }

@@ -166,14 +166,48 @@ async fn what_follows_a_response_is_not_taken_for_the_next_one() {
     assert_eq!(upstream.connections(), 3);
 }
 
+/// An upstream that says this before each answer.
+async fn hinting(interim: String) -> Upstream {
+    Upstream::new(move |mut stream, _| {
+        let interim = interim.clone();
+        async move {
+            while let Some((_, body)) = receive(&mut stream).await {
+                let answer = format!("{interim}HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                stream.write_all(&[answer.as_bytes(), &body].concat()).await.unwrap();
+            }
+        }
+    })
+    .await
+}
+
+const HINTS: &str = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nContent-Length: 5\r\n\r\n";
+
 #[tokio::test]
-async fn interim_responses_are_not_the_answer() {
-    let upstream = Upstream::fixed(
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
-    )
-    .await;
-    let reply = Stage::new(to(upstream.address, json!({}))).get("/").await;
-    assert_eq!((reply.status(), reply.text().as_str()), (200, "ok"));
+async fn interim_responses_are_not_the_answer_and_their_headers_not_passed_on() {
+    let interim = format!("HTTP/1.1 100 Continue\r\n\r\n{HINTS}HTTP/1.1 102 Processing\r\n\r\n{HINTS}{HINTS}");
+    let upstream = hinting(interim).await;
+    let stage = Stage::new(to(upstream.address, json!({})));
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok";
+    for expects in ["", "Expect: 100-continue\r\n"] {
+        let last = format!("POST / HTTP/1.1\r\nHost: a\r\n{expects}Connection: close\r\nContent-Length: 2\r\n\r\nok");
+        // Over one kept connection on both sides.
+        let reply = stage.raw(format!("{post}{last}")).await;
+        let text = format!("{}{}", reply.head, reply.text());
+        assert_eq!(text.matches("HTTP/1.1 ").count(), 2, "{text}");
+        assert_eq!(text.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{text}");
+        assert!(!text.contains("Link"), "{text}");
+        assert_eq!(text.matches("\r\n\r\nok").count(), 2, "{text}");
+    }
+    assert_eq!(upstream.connections(), 1);
+}
+
+#[tokio::test]
+async fn interim_responses_without_end_are_an_invalid_answer() {
+    for (count, status) in [(16, 200), (17, 502), (10_000, 502)] {
+        let upstream = hinting(HINTS.repeat(count)).await;
+        let reply = Stage::new(to(upstream.address, json!({"retries": 0}))).get("/").await;
+        assert_eq!(reply.status(), status, "{count}");
+    }
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
@@ -194,4 +195,44 @@ async fn a_service_of_grpcs_is_spoken_to_over_tls_with_http2_agreed() {
     let answer = answer.into_body().collect().await.unwrap();
     let target = format!("https://{}/package.Service/Method", upstream.address);
     assert_eq!(answer.trailers().unwrap()["seen-target"].to_str().unwrap(), target);
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    // SETTINGS are the connection's, the others the first stream's.
+    let stream = u8::from(kind != 4);
+    [&length[1..], &[kind, flags, 0, 0, 0, stream], payload].concat()
+}
+
+#[tokio::test]
+async fn interim_responses_over_http2_are_not_the_answer() {
+    const DATA: u8 = 0;
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    let upstream = Upstream::new(|mut stream, _| async move {
+        // The preface and whatever comes with it; the library of the client begins with its request at once.
+        let mut start = [0; 24];
+        stream.read_exact(&mut start).await.unwrap();
+        stream.write_all(&frame(SETTINGS, 0, &[])).await.unwrap();
+        loop {
+            let mut head = [0; 9];
+            stream.read_exact(&mut head).await.unwrap();
+            let mut payload = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
+            stream.read_exact(&mut payload).await.unwrap();
+            if head[3] == HEADERS {
+                break;
+            }
+        }
+        // `:status: 103` and `link: x` as literals, `:status: 200` of the static table.
+        let hints = frame(HEADERS, 4, b"\x08\x03103\x00\x04link\x01x");
+        let answer = [hints.repeat(3), frame(HEADERS, 4, b"\x88"), frame(DATA, 1, b"ok")].concat();
+        stream.write_all(&answer).await.unwrap();
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let stage = stage(&upstream);
+    let answer = client(&stage).await.send_request(call(Full::new(Bytes::from_static(b"ping")))).await.unwrap();
+    assert_eq!((answer.status(), answer.headers().get("link")), (StatusCode::OK, None));
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
 }
