@@ -30,7 +30,24 @@ fn unrun(old: &Tables, new: &Tables) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use gwctl_entities::{NodeKind, Registry, RegistryOptions};
+    use gwctl_plugins::natives;
+    use serde_json::{Value, json};
+
+    /// The day this fails a plugin has come that Kong runs on streams: they then need the phases preread and log.
+    #[test]
+    fn no_plugin_of_this_build_is_one_for_streams() {
+        let options =
+            RegistryOptions { kind: NodeKind::DataPlane, router_flavor: "traditional".to_owned(), plugins: None };
+        let registry = Registry::bundled(&options);
+        for native in natives() {
+            let schema = registry.plugin_schema_json(native.name).unwrap();
+            let fields = schema["fields"].as_array().unwrap();
+            let protocols = fields.iter().find_map(|field| field.get("protocols")).unwrap();
+            let known: Vec<_> = protocols["elements"]["one_of"].as_array().unwrap().iter().map(Value::as_str).collect();
+            assert!(known.contains(&Some("http")) && !known.contains(&Some("tcp")), "{}: {known:?}", native.name);
+        }
+    }
 
     #[test]
     fn plugins_of_streams_are_named_when_they_come() {
