@@ -251,9 +251,14 @@ pub struct Times {
 }
 
 impl Times {
-    /// Begins now.
-    pub fn start(now_millis: u64) -> Times {
-        Times { started: Instant::now(), started_millis: now_millis, proxied: None, answered: None, ended: None }
+    /// Begins at a moment, given once more as Unix time in milliseconds.
+    pub fn start(now: Instant, now_millis: u64) -> Times {
+        Times { started: now, started_millis: now_millis, proxied: None, answered: None, ended: None }
+    }
+
+    /// Time since the beginning.
+    pub fn until(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.started)
     }
 
     /// What the upstream needed until its head came.
@@ -400,7 +405,7 @@ pub(crate) mod tests {
             body: Body::Empty,
         };
         let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
-        Context::new(node, HeaderValue::from_static("00"), client, request, Times::start(0))
+        Context::new(node, HeaderValue::from_static("00"), client, request, Times::start(Instant::now(), 0))
     }
 
     struct Parts(VecDeque<&'static str>);

@@ -1,5 +1,6 @@
 //! From the HTTP library's request to a [`Flight`]: limits, client address, request id.
 
+use crate::clock;
 use crate::flight::Flight;
 use crate::options::ProxyOptions;
 use crate::phases::upgrades;
@@ -97,7 +98,7 @@ impl Arrival {
             body: Body::Empty,
         };
         let client = client(origin, &request.headers, &worker.options);
-        let times = Times::start(unix_millis());
+        let times = Times::start(clock::now(), clock::since_1970().as_millis() as u64);
         let context = Context::new(snapshot.node.clone(), worker.ids.next(), client, request, times);
         let run = Run::new(snapshot.chains.global().clone());
         let mut flight = Box::new(Flight {

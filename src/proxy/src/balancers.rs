@@ -1,20 +1,20 @@
 //! The balancers of a snapshot by upstream name.
 
 use crate::balancer::Balancer;
+use crate::keyed::Keyed;
 use crate::tables::{Change, Link, Tables, changes};
 use gwctl_entities::view::{Target, Upstream};
-use imbl::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// See the module. A copy costs nothing, a change costs the balancers it makes anew.
 #[derive(Clone, Default)]
 pub(crate) struct Balancers {
-    by_name: HashMap<Arc<str>, Arc<Balancer>>,
+    by_name: Keyed<Arc<Balancer>>,
     /// Those that are probed, by upstream id.
-    probed: HashMap<Arc<str>, Arc<Balancer>>,
+    probed: Keyed<Arc<Balancer>>,
     /// Those with targets that are host names, by upstream id.
-    named: HashMap<Arc<str>, Arc<Balancer>>,
+    named: Keyed<Arc<Balancer>>,
     /// How many hash groups of the route's path.
     hash_captures: usize,
 }
@@ -26,17 +26,17 @@ impl Balancers {
     }
 
     /// All balancers, by upstream name.
-    pub(crate) fn all(&self) -> &HashMap<Arc<str>, Arc<Balancer>> {
+    pub(crate) fn all(&self) -> &Keyed<Arc<Balancer>> {
         &self.by_name
     }
 
     /// The balancers whose targets are probed, by upstream id.
-    pub(crate) fn probed(&self) -> &HashMap<Arc<str>, Arc<Balancer>> {
+    pub(crate) fn probed(&self) -> &Keyed<Arc<Balancer>> {
         &self.probed
     }
 
     /// The balancers with targets that are host names, by upstream id.
-    pub(crate) fn named(&self) -> &HashMap<Arc<str>, Arc<Balancer>> {
+    pub(crate) fn named(&self) -> &Keyed<Arc<Balancer>> {
         &self.named
     }
 

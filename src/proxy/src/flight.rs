@@ -3,6 +3,7 @@
 use crate::arrival::ArrivingBody;
 use crate::balancer::{Lease, set_cookie};
 use crate::body::{Downstream, Origin};
+use crate::clock;
 use crate::respond::{add_headers, from_upstream, set_length};
 use crate::snapshot::Snapshot;
 use crate::upstream::connection::ResponseHead;
@@ -10,7 +11,7 @@ use crate::upstream::outbound::Inbound;
 use crate::upstream::send::Answered;
 use crate::worker::Worker;
 use gwctl_http1::Spelling;
-use gwctl_plugins::{Context, Exit, Phases, Response, Run, Source};
+use gwctl_plugins::{Context, Exit, Failure, Phases, Response, Run, Source};
 use http::StatusCode;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -42,7 +43,7 @@ impl Flight {
                 set_length(response, body.len());
             }
         }
-        match self.run.header_filter(&mut self.context) {
+        match self.header_filter() {
             Ok(None) => {}
             Ok(Some(replacement)) => body = self.replace(*replacement, Source::Exit),
             Err(_) => body = self.replace(crashed(), Source::Error),
@@ -57,13 +58,13 @@ impl Flight {
         let Answered { head, connection, key, lease, cookie } = answered;
         let ResponseHead { status, version, headers, mut spelling } = head;
         self.lease = lease;
-        self.context.times.answered = Some(self.context.times.started.elapsed());
+        self.context.times.answered = Some(self.context.times.until(clock::now()));
         let mut response = from_upstream(headers, status);
         if let Some(cookie) = cookie {
             set_cookie(&mut response.headers, cookie);
         }
         self.context.response = Some(response);
-        let replacement = match self.run.header_filter(&mut self.context) {
+        let replacement = match self.header_filter() {
             Ok(exit) => exit.map(|exit| (*exit, Source::Exit)),
             Err(_) => Some((crashed(), Source::Error)),
         };
@@ -77,6 +78,14 @@ impl Flight {
         add_headers(&mut self.context, &self.worker.options, Some((version, status)));
         let head = self.head();
         http::Response::from_parts(head, Downstream::new(origin, self, spelling))
+    }
+
+    fn header_filter(&mut self) -> Result<Option<Box<Exit>>, Failure> {
+        let filtered = self.run.header_filter(&mut self.context);
+        if self.run.has(Phases::HEADER_FILTER) {
+            clock::turn();
+        }
+        filtered
     }
 
     /// Puts another answer in place of the response; its body is returned.
@@ -114,7 +123,11 @@ pub(crate) fn crashed() -> Exit {
 impl Drop for Flight {
     fn drop(&mut self) {
         let context = &mut self.context;
-        context.times.ended = Some(context.times.started.elapsed());
+        if self.worker.cutting.get() {
+            // By nobody's turn.
+            clock::turn();
+        }
+        context.times.ended = Some(context.times.until(clock::now()));
         context.request_size += self.read.get();
         if self.worker.cutting.get() {
             let route = context.route.as_ref().map(|route| route.name.as_deref().unwrap_or(&route.id));
@@ -124,7 +137,7 @@ impl Drop for Flight {
                 method = %context.request.method,
                 path = context.request.uri.path(),
                 route,
-                age_ms = context.times.started.elapsed().as_millis(),
+                age_ms = context.times.until(clock::now()).as_millis(),
                 bytes_received = context.request_size,
                 bytes_sent = context.response_size,
                 "request cut at the end of the deadline"

@@ -7,6 +7,7 @@
 //! - [`tables`], [`snapshot`]: the configuration as rows, and as the request path reads it.
 //! - `arrival`, `phases`, `flight`, `body`: one request, from its head to the last byte of its response.
 //! - [`access_log`], [`metrics`], [`stats`]: what is told of requests.
+//! - `clock`, `keyed`: the time of a turn, maps by ids.
 //! - `admission`: whom a worker turns away; `control`: reloads and stops; `supervise`: workers that die.
 //! - `refused`: clients whose requests could not be read.
 //! - `proxy_header`: what a balancer in front says of a connection.
@@ -27,10 +28,12 @@ mod balancers;
 mod body;
 mod buffering;
 mod certificates;
+mod clock;
 mod control;
 mod flight;
 mod forward;
 mod health;
+mod keyed;
 mod listen;
 pub mod metrics;
 mod names;

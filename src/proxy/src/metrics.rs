@@ -10,10 +10,10 @@ mod text;
 
 pub(crate) use streams::StreamFigures;
 
+use crate::keyed::Own as Map;
 use cells::{Buckets, Count, Spread};
 use gwctl_plugins::{Context, Source};
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Routes with figures of their own in one worker; the requests of further ones are counted without a route.
@@ -80,8 +80,8 @@ impl Metrics {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     counted: Arc<Counted>,
-    routes: RefCell<HashMap<Arc<str>, Own>>,
-    streams: RefCell<HashMap<Arc<str>, Arc<StreamFigures>>>,
+    routes: RefCell<Map<Arc<str>, Own>>,
+    streams: RefCell<Map<Arc<str>, Arc<StreamFigures>>>,
 }
 
 #[derive(Debug)]

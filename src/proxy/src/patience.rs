@@ -1,4 +1,4 @@
-//! A client connection that may not stop taking what it asked for.
+//! A client connection that may not stop taking what it asked for; deadlines.
 
 use crate::transport::Socket;
 use std::future::Future;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// A stream whose writes fail when the peer takes nothing for a while. The clock runs only while a write waits.
 pub(crate) struct Patient {
@@ -71,4 +71,19 @@ impl AsyncWrite for Patient {
     fn poll_shutdown(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(task)
     }
+}
+
+/// Whether the deadline has passed. A timer serves one deadline after the other, each mostly later than the one before:
+/// it is moved when it goes off, not with each of them.
+pub(crate) fn is_due(mut timer: Pin<&mut Sleep>, deadline: Instant, task: &mut Context<'_>) -> bool {
+    if deadline < timer.deadline() {
+        timer.as_mut().reset(deadline);
+    }
+    while timer.as_mut().poll(task).is_ready() {
+        if deadline <= Instant::now() {
+            return true;
+        }
+        timer.as_mut().reset(deadline);
+    }
+    false
 }

@@ -3,6 +3,7 @@
 use crate::arrival::Arrival;
 use crate::body::Downstream;
 use crate::buffering::buffer_body;
+use crate::clock;
 use crate::flight::{Flight, crashed};
 use crate::forward::wants_websocket;
 use crate::plans::Plan;
@@ -26,7 +27,11 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
     if let Some(exit) = refused {
         return flight.answer(exit, Source::Error);
     }
-    match flight.run.rewrite(&mut flight.context).await {
+    let rewritten = flight.run.rewrite(&mut flight.context).await;
+    if flight.run.has(Phases::REWRITE) {
+        clock::turn();
+    }
+    match rewritten {
         Ok(None) => {}
         Ok(Some(exit)) => return flight.answer(*exit, Source::Exit),
         Err(_) => return flight.answer(crashed(), Source::Error),
@@ -39,7 +44,11 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
     if reads && let Err(failure) = Box::pin(read_body(&mut flight)).await {
         return flight.answer(failure_exit(&failure), Source::Error);
     }
-    match flight.run.access(&mut flight.context).await {
+    let accessed = flight.run.access(&mut flight.context).await;
+    if flight.run.has(Phases::ACCESS) {
+        clock::turn();
+    }
+    match accessed {
         Ok(None) => {}
         Ok(Some(exit)) => return flight.answer(*exit, Source::Exit),
         Err(_) => return flight.answer(crashed(), Source::Error),

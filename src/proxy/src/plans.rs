@@ -2,6 +2,7 @@
 
 use crate::balancers::Balancers;
 use crate::certificates::Certificates;
+use crate::keyed::Keyed;
 use crate::tables::{CaCertificate, Change, Link, Problem, Tables, changes};
 use crate::upstream::tls::{DEFAULT_DEPTH, TlsSettings, TlsWish, UpstreamTls};
 use gwctl_entities::view::{Certificate, Route, Service, Upstream};
@@ -26,7 +27,7 @@ pub(crate) struct Plan {
 /// The plans of all services that some route leads to. A copy costs nothing.
 #[derive(Clone, Default)]
 pub(crate) struct Plans {
-    by_service: HashMap<Arc<str>, Arc<Plan>>,
+    by_service: Keyed<Arc<Plan>>,
     /// Settings of TLS, made once for all services that want the same, and how many do.
     secure: HashMap<TlsWish, (Arc<TlsSettings>, usize)>,
 }

@@ -1,6 +1,7 @@
 //! Heads of responses to the client.
 
 use crate::SERVER_NAME;
+use crate::clock;
 use crate::forward::{X_KONG_REQUEST_ID, append_via, remove_hop_by_hop};
 use crate::options::ProxyOptions;
 use crate::upstream::send::Failure;
@@ -58,7 +59,7 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
     let added = &options.headers;
     let (times, id) = (&context.times, context.id.clone());
     let debug = options.allow_debug_header && context.request.header(KONG_DEBUG) == Some("1");
-    let (waited, before, started) = (times.waited(), times.proxied, times.started);
+    let (waited, before, passed) = (times.waited(), times.proxied, times.until(clock::now()));
     let Some(response) = &mut context.response else { return };
     let headers = &mut response.headers;
     match upstream {
@@ -81,7 +82,7 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
         }
         None => {
             if added.response_latency {
-                headers.insert(X_KONG_RESPONSE_LATENCY, millis(Some(started.elapsed())));
+                headers.insert(X_KONG_RESPONSE_LATENCY, millis(Some(passed)));
             }
             if !(added.via && headers.contains_key(VIA)) {
                 if added.server {

@@ -6,6 +6,7 @@ mod http1;
 mod window;
 
 use crate::arrival::{Arrival, ArrivingBody, Origin, PROXY_PROTOCOL};
+use crate::clock;
 use crate::patience::Patient;
 use crate::phases::serve;
 use crate::proxy_header::read_proxy_header;
@@ -129,6 +130,7 @@ impl Worker {
         let streams = watch.clone();
         let service = service_fn(move |request: http::Request<Incoming>| {
             heard.set(true);
+            clock::turn();
             let stream = streams.stream();
             let (head, body) = request.into_parts();
             let is_head = head.method == http::Method::HEAD;

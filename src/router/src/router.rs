@@ -9,7 +9,8 @@ use crate::request::Request;
 use crate::streams::{StreamMatch, StreamRequest, Streams};
 use crate::traditional::Traditional;
 use gwctl_entities::view::{Route, Service};
-use imbl::HashMap;
+use imbl::GenericHashMap;
+use imbl::shared_ptr::DefaultSharedPtr;
 use std::sync::Arc;
 
 /// A route and the service it leads to.
@@ -70,6 +71,9 @@ pub enum Change {
     RemoveService(Arc<str>),
 }
 
+/// Services by id. Whoever sends requests does not choose these, so that the hash may be a quick one.
+type Services = GenericHashMap<Arc<str>, Arc<Service>, foldhash::quality::RandomState, DefaultSharedPtr>;
+
 /// A compiled set of routes. A copy costs nothing and shares everything with the original.
 #[derive(Debug, Clone)]
 pub struct Router {
@@ -77,7 +81,7 @@ pub struct Router {
     /// Boxed: requests never look at it.
     streams: Box<Streams>,
     /// Services by id, apart from the routes, so that a changed service costs the same for one route and for all.
-    services: HashMap<Arc<str>, Arc<Service>>,
+    services: Services,
 }
 
 /// The routes in the form of a flavor.
@@ -128,7 +132,7 @@ impl Router {
             Flavor::Traditional => Table::Traditional(Box::default()),
             Flavor::Expressions => Table::Expressions(Box::default()),
         };
-        Router { table, streams: Box::default(), services: HashMap::new() }
+        Router { table, streams: Box::default(), services: Services::new() }
     }
 
     /// Compiles routes. Routes that cannot be compiled are left out and reported; the others serve.

@@ -1,8 +1,13 @@
 //! Where the rows of a plugin name are bound. Persistent: a changed row copies the few nodes on its path.
 
 use super::{Configured, Demands};
-use imbl::{HashMap, OrdMap};
+use imbl::shared_ptr::DefaultSharedPtr;
+use imbl::{GenericHashMap, OrdMap};
 use std::sync::Arc;
+
+/// Values by an id or a name of the configuration. Whoever sends requests does not choose these, so that the hash may be a
+/// quick one.
+pub(super) type ById<V> = GenericHashMap<Arc<str>, V, foldhash::quality::RandomState, DefaultSharedPtr>;
 
 /// Ids of a route and a service.
 type Place = (Option<Arc<str>>, Option<Arc<str>>);
@@ -52,7 +57,7 @@ impl Cells {
 /// Rows by consumer, of which there may be millions.
 #[derive(Clone, Default)]
 pub(super) struct Consumers {
-    rows: HashMap<Arc<str>, Arc<Configured>>,
+    rows: ById<Arc<Configured>>,
     /// How many rows have the same demands. A name rarely has more than one or two kinds.
     demands: Vec<(Demands, usize)>,
 }

@@ -1,11 +1,11 @@
 //! All chains of a snapshot, and how they change with rows and routes.
 
-use super::cells::Cells;
+use super::cells::{ById, Cells};
 use super::{Chain, ChainProblem, Choice, Configured};
 use crate::{Node, PluginFacts, PluginHost};
 use arc_swap::ArcSwapOption;
 use gwctl_entities::view;
-use imbl::{HashMap, OrdMap, OrdSet};
+use imbl::{OrdMap, OrdSet};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ pub struct Chains {
     /// What has rows of its own: kind, its id, id of the row.
     bound: OrdSet<(Bound, Arc<str>, Arc<str>)>,
     global: Arc<Chain>,
-    by_service: HashMap<Arc<str>, Made>,
-    by_route: HashMap<Arc<str>, OfRoute>,
+    by_service: ById<Made>,
+    by_route: ById<OfRoute>,
     /// Services and their routes with a chain.
     routes: OrdSet<(Arc<str>, Arc<str>)>,
 }

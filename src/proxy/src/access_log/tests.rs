@@ -18,7 +18,8 @@ pub(crate) fn answered(status: u16) -> Context {
         body: Body::Empty,
     };
     let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
-    let mut context = Context::new(node, HeaderValue::from_static("00"), client, request, Times::start(0));
+    let mut context =
+        Context::new(node, HeaderValue::from_static("00"), client, request, Times::start(std::time::Instant::now(), 0));
     let status = StatusCode::from_u16(status).unwrap();
     context.response = Some(Response { status, headers: HeaderMap::new(), source: Source::Service });
     context.response_size = 12;

@@ -1,6 +1,7 @@
 //! A response on its way to a client of HTTP/1.
 
 use crate::body::{BodyFault, Downstream, READ_AHEAD};
+use crate::clock;
 use crate::server::client::{Client, Shared};
 use crate::transport::Outbox;
 use crate::upgrade::Tunnel;
@@ -13,7 +14,6 @@ use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// No more of a body is taken while so much of it waits to be written.
 const MOST_WAITING: usize = 128 * 1024;
@@ -190,7 +190,7 @@ pub(crate) fn date() -> [u8; DATE_LENGTH] {
     thread_local! {
         static LAST: Cell<(u64, [u8; DATE_LENGTH])> = const { Cell::new((u64::MAX, [b' '; DATE_LENGTH])) };
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let now = clock::since_1970().as_secs();
     let (second, text) = LAST.get();
     if second == now {
         return text;

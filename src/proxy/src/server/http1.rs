@@ -1,7 +1,8 @@
 //! A client's connection over HTTP/1: one request after the other, in the order they came.
 
 use crate::arrival::{Arrival, ArrivingBody, Origin};
-use crate::patience::Patient;
+use crate::clock;
+use crate::patience::{Patient, is_due};
 use crate::phases::serve;
 use crate::refused::Refusal;
 use crate::server::answer::{Answer, Asked, MOST_SKIPPED, date};
@@ -20,10 +21,10 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::AsyncWrite;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Header lines of a request.
 const MOST_FIELDS: usize = 1000;
@@ -55,11 +56,16 @@ impl Worker {
         let mut stop = pin!(stopped(stopping.clone()));
         let mut timer = pin!(sleep(self.options.header_timeout));
         let (mut fresh, mut told) = (true, false);
+        clock::turn();
         loop {
-            let mut deadline = Instant::now() + self.options.header_timeout;
-            let mut seen = 0;
+            let mut deadline = Instant::from_std(clock::now()) + self.options.header_timeout;
+            let (mut seen, mut waited) = (0, false);
             let next = poll_fn(|task| {
                 let mut client = client.borrow_mut();
+                // The first time is still in the turn that ended the last request.
+                if std::mem::replace(&mut waited, true) {
+                    clock::turn();
+                }
                 if let Poll::Ready(head) = client.poll_head(task, &mut seen, &limits) {
                     return Poll::Ready(head);
                 }
@@ -67,7 +73,6 @@ impl Worker {
                     told = true;
                     // Whoever has only just connected has a request on its way.
                     deadline = deadline.min(Instant::now() + FRESH_LIMIT);
-                    timer.as_mut().reset(deadline);
                 }
                 if told && !fresh {
                     return Poll::Ready(Err(NoRequest::Closed));
@@ -128,7 +133,11 @@ impl Worker {
             Framing::None | Framing::UntilClose => ArrivingBody::None,
         };
         let mut serving = pin!(serve(Arrival::new(&self.latest(), origin, parts, body, head.spelling)));
+        let mut begun = false;
         let response = poll_fn(|task| {
+            if std::mem::replace(&mut begun, true) {
+                clock::turn();
+            }
             if let Poll::Ready(response) = serving.as_mut().poll(task) {
                 return Poll::Ready(Some(response));
             }
@@ -136,8 +145,16 @@ impl Worker {
         });
         let Some(response) = response.await else { return Ok(End::Closed) };
         let asked = Asked { method, version, keep_alive: keep_alive && !*stopping.borrow() };
+        begun = false;
         let mut answer = Answer::new(&asked, &mut client.borrow_mut(), response);
-        let goes_on = poll_fn(|task| answer.poll(task, client)).await?;
+        let goes_on = poll_fn(|task| {
+            // The first time is still in the turn in which the response came.
+            if std::mem::replace(&mut begun, true) {
+                clock::turn();
+            }
+            answer.poll(task, client)
+        })
+        .await?;
         if let Some(tunnel) = answer.take_tunnel() {
             return Ok(End::Switched(tunnel));
         }
@@ -156,7 +173,9 @@ impl Worker {
             return false;
         }
         let skipping = poll_fn(|task| client.borrow_mut().poll_skip(task));
-        matches!(timeout(self.options.client_timeout, skipping).await, Ok(Ok(())))
+        let skipped = timeout(self.options.client_timeout, skipping).await;
+        clock::turn();
+        matches!(skipped, Ok(Ok(())))
     }
 
     /// Answers what is no request and closes.
@@ -188,17 +207,6 @@ impl Worker {
         out.push(Bytes::clone(&body));
         poll_fn(|task| out.poll_write(task, client.borrow_mut().stream(), |_| {})).await
     }
-}
-
-/// Whether the deadline has passed. The timer is moved only when it goes off, not with each request.
-fn is_due(mut timer: Pin<&mut Sleep>, deadline: Instant, task: &mut Context<'_>) -> bool {
-    while timer.as_mut().poll(task).is_ready() {
-        if deadline <= Instant::now() {
-            return true;
-        }
-        timer.as_mut().reset(deadline);
-    }
-    false
 }
 
 /// Closes so that the client can read the answer: a client that is still sending would otherwise be reset.

@@ -9,6 +9,7 @@
 //! While a client does not take what is ready, more of the response is read ahead, as over HTTP/1.
 
 use crate::body::{BodyFault, Downstream, READ_AHEAD};
+use crate::clock;
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::rt::Executor;
@@ -277,6 +278,7 @@ async fn guard<F: Future>(stream: F, flow: Rc<Flow>, limit: Duration) {
     let mut stream = pin!(stream);
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     let ended = poll_fn(|task| {
+        clock::turn();
         if stream.as_mut().poll(task).is_ready() {
             return Poll::Ready(());
         }

@@ -1,6 +1,7 @@
 //! One connection to an upstream: our own codec for HTTP/1.1, the HTTP library's for HTTP/2.
 
 use crate::forward::Forwarded;
+use crate::patience::is_due;
 use crate::server::Here;
 use crate::transport::Transport;
 use crate::upstream::http1::Http1;
@@ -13,12 +14,14 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Silence on an HTTP/2 connection after which the upstream is asked whether it is still there, and how long it may take
 /// to say so.
@@ -30,6 +33,8 @@ const PONG_LIMIT: Duration = Duration::from_secs(20);
 pub(crate) struct Connection {
     way: Way,
     requests: u32,
+    /// For one deadline after the other.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 enum Way {
@@ -112,7 +117,7 @@ impl Connection {
 
     /// Starts HTTP/1.1 on a stream.
     pub(crate) fn start(stream: Transport<TcpStream>) -> Connection {
-        Connection { way: Way::Http1(Box::new(Http1::new(stream))), requests: 0 }
+        Connection { way: Way::Http1(Box::new(Http1::new(stream))), requests: 0, timer: None }
     }
 
     /// Starts HTTP/2 on a stream, without asking first: gRPC speaks nothing else. The codec runs as a task of this worker
@@ -130,14 +135,14 @@ impl Connection {
                 tracing::debug!(%error, "upstream connection ended");
             }
         });
-        Ok(Connection { way: Way::Http2 { sender, incoming: None }, requests: 0 })
+        Ok(Connection { way: Way::Http2 { sender, incoming: None }, requests: 0, timer: None })
     }
 
     /// Another share of the same connection; None when it carries one request at a time.
     pub(crate) fn share(&self) -> Option<Connection> {
         let Way::Http2 { sender, .. } = &self.way else { return None };
         let way = Way::Http2 { sender: sender.clone(), incoming: None };
-        Some(Connection { way, requests: self.requests })
+        Some(Connection { way, requests: self.requests, timer: None })
     }
 
     /// Whether another request can be sent now.
@@ -185,6 +190,29 @@ impl Connection {
             }
             Way::Passed => Err(SendError::Unsent(body)),
         }
+    }
+
+    /// The same until a deadline; None when it has passed.
+    pub(crate) async fn send_until(
+        &mut self,
+        deadline: Instant,
+        head: &RequestHead<'_>,
+        body: Outbound,
+    ) -> Option<Result<ResponseHead, SendError>> {
+        let mut timer = self.timer.take();
+        let outcome = {
+            let mut sending = pin!(self.send(head, body));
+            let outcome = poll_fn(|task| {
+                if let Poll::Ready(outcome) = sending.as_mut().poll(task) {
+                    return Poll::Ready(Some(outcome));
+                }
+                let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+                if is_due(timer.as_mut(), deadline, task) { Poll::Ready(None) } else { Poll::Pending }
+            });
+            outcome.await
+        };
+        self.timer = timer;
+        outcome
     }
 
     /// The next part of the response's body.

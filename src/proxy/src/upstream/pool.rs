@@ -1,8 +1,9 @@
 //! Idle upstream connections of one worker.
 
+use crate::clock;
+use crate::keyed::Own;
 use crate::upstream::connection::Connection;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ struct Idle {
 
 /// The newest idle connection is used first, so that surplus ones run out.
 pub(crate) struct Pool {
-    idle: RefCell<HashMap<PoolKey, Vec<Idle>>>,
+    idle: RefCell<Own<PoolKey, Vec<Idle>>>,
     size: usize,
     max_requests: u32,
     idle_timeout: Duration,
@@ -42,11 +43,11 @@ impl Pool {
         if key.http2 {
             idle.retain_mut(|idle| idle.connection.is_open());
             let last = idle.last_mut()?;
-            last.since = Instant::now();
+            last.since = clock::now();
             return last.connection.share();
         }
         while let Some(Idle { mut connection, since }) = idle.pop() {
-            if since.elapsed() < self.idle_timeout && connection.is_open() {
+            if clock::now().saturating_duration_since(since) < self.idle_timeout && connection.is_open() {
                 return Some(connection);
             }
         }
@@ -63,7 +64,7 @@ impl Pool {
         let mut pool = self.idle.borrow_mut();
         let idle = pool.entry(key).or_default();
         if idle.len() < self.size {
-            idle.push(Idle { connection, since: Instant::now() });
+            idle.push(Idle { connection, since: clock::now() });
         }
     }
 
@@ -71,7 +72,7 @@ impl Pool {
     /// streams wait for each other when the upstream allows no more.
     pub(crate) fn keep(&self, key: &PoolKey, connection: &Connection) {
         if let Some(connection) = connection.share().filter(|_| self.size > 0) {
-            self.idle.borrow_mut().insert(key.clone(), vec![Idle { connection, since: Instant::now() }]);
+            self.idle.borrow_mut().insert(key.clone(), vec![Idle { connection, since: clock::now() }]);
         }
     }
 

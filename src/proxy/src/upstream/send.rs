@@ -5,6 +5,7 @@
 //! nginx does with `error timeout`). A kept connection that turns out to be closed is not counted.
 
 use crate::balancer::{Balancer, BalancerOptions, Fault, Key, Lease, Outcome, Peer, host_value};
+use crate::clock;
 use crate::forward::Forwarded;
 use crate::transport::Transport;
 use crate::upstream::connection::{Connection, RequestHead, ResponseHead, SendError};
@@ -22,7 +23,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 /// Why the request could not be answered by the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,7 +217,7 @@ pub(crate) async fn send(
         let mut destination = Destination::next(choice.as_ref(), upstream, &tried, balancing).ok_or(Failure::NoPeer)?;
         let lease = destination.lease.take();
         let peer = choice.as_ref().map(|choice| choice.balancer).zip(destination.peer.as_deref());
-        let started = context.times.started.elapsed();
+        let started = context.times.until(clock::now());
         context.times.proxied = Some(started);
         let address = destination.resolve(worker).await;
         let outcome = match address {
@@ -228,7 +229,7 @@ pub(crate) async fn send(
                 Ok(answered) => Outcome::Status(answered.head.status.as_u16()),
                 Err((failure, _)) => failure.outcome(),
             };
-            balancer.observe(peer, verdict, || context.times.started.elapsed().saturating_sub(started));
+            balancer.observe(peer, verdict, || context.times.until(clock::now()).saturating_sub(started));
         }
         if keep_tries {
             let failure = outcome.as_ref().err().map(|(failure, _)| failure.name());
@@ -362,9 +363,10 @@ impl Exchange<'_> {
         head: &RequestHead<'_>,
         body: Outbound,
     ) -> Result<ResponseHead, Broken> {
-        match timeout(self.upstream.read_timeout, connection.send(head, body)).await {
-            Ok(outcome) => outcome.map_err(|error| Broken::of(error, None)),
-            Err(_) => Err(Broken::Sent(Failure::TimedOut)),
+        let deadline = Instant::from_std(clock::now()) + self.upstream.read_timeout;
+        match connection.send_until(deadline, head, body).await {
+            Some(outcome) => outcome.map_err(|error| Broken::of(error, None)),
+            None => Err(Broken::Sent(Failure::TimedOut)),
         }
     }
 
