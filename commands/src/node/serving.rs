@@ -210,6 +210,11 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         max_files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0),
         header_timeout: conf.client_header_timeout,
         client_timeout: conf.client_body_timeout,
+        send_timeout: conf.client_send_timeout,
+        keepalive_timeout: conf.client_keepalive_timeout,
+        keepalive_requests: conf.client_keepalive_requests,
+        max_target_size: conf.client_header_buffers.size,
+        max_head_size: conf.client_header_buffers.number * conf.client_header_buffers.size,
         ..ProxyOptions::default()
     }
 }

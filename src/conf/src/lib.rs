@@ -32,8 +32,8 @@ pub use material::{Material, Materials};
 pub use names::{BUNDLED_PLUGINS, BUNDLED_VAULTS};
 pub use near::nearest_key;
 pub use node::{
-    AccessForm, AccessLog, AdminAuth, Cluster, Database, Dns, Flavor, Limits, LogLevel, Logs, Lua, MaxMemory, Mtls,
-    NodeConf, Ocsp, RealIp, Role, Tls, TlsPair, Tracing, UpstreamKeepalive, Workers,
+    AccessForm, AccessLog, AdminAuth, Cluster, Database, Dns, Flavor, HeaderBuffers, Limits, LogLevel, Logs, Lua,
+    MaxMemory, Mtls, NodeConf, Ocsp, RealIp, Role, Tls, TlsPair, Tracing, UpstreamKeepalive, Workers,
 };
 pub use problem::{ConfigError, Origin, Problem};
 pub use reload::is_reloadable;

@@ -292,6 +292,15 @@ pub enum AccessForm {
     Json,
 }
 
+/// Room for the head of a request (`large_client_header_buffers`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeaderBuffers {
+    /// How many of them.
+    pub number: usize,
+    /// Bytes of each; the first line fits into one.
+    pub size: usize,
+}
+
 /// Tracing of requests.
 #[derive(Debug, Clone)]
 pub struct Tracing {
@@ -320,6 +329,11 @@ pub struct NodeConf {
     pub proxy_max_connections: u64,
     pub client_header_timeout: Duration,
     pub client_body_timeout: Duration,
+    pub client_send_timeout: Duration,
+    /// Zero: every connection is closed after its request.
+    pub client_keepalive_timeout: Duration,
+    pub client_keepalive_requests: u64,
+    pub client_header_buffers: HeaderBuffers,
     pub workers: Workers,
     pub proxy_listen: Vec<Listener>,
     pub admin_listen: Vec<Listener>,
@@ -454,6 +468,10 @@ impl NodeConf {
             proxy_max_connections: s.count("proxy_max_connections") as u64,
             client_header_timeout: s.time("nginx_http_client_header_timeout", problems),
             client_body_timeout: s.time("nginx_http_client_body_timeout", problems),
+            client_send_timeout: s.time("nginx_http_send_timeout", problems),
+            client_keepalive_timeout: s.time_or_none("nginx_http_keepalive_timeout", problems),
+            client_keepalive_requests: s.keepalive_requests(problems),
+            client_header_buffers: s.header_buffers(problems),
             workers: s.workers(problems),
             proxy_listen: listen("proxy_listen", proxy),
             admin_listen: listen("admin_listen", admin),

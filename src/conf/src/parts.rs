@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::listener::{self, Listener};
 use crate::material::Material;
 use crate::node::{
-    AccessForm, AccessLog, Cluster, Dns, Limits, Logs, Lua, MaxMemory, Mtls, Ocsp, RealIp, Tls, TlsPair, Tracing,
-    UpstreamKeepalive, Workers,
+    AccessForm, AccessLog, Cluster, Dns, HeaderBuffers, Limits, Logs, Lua, MaxMemory, Mtls, Ocsp, RealIp, Tls, TlsPair,
+    Tracing, UpstreamKeepalive, Workers,
 };
 use crate::problem::{Origin, Problem};
 use crate::settings::Settings;
@@ -80,6 +80,15 @@ impl Settings {
 
     /// A time in the form of nginx: seconds, or a number with `ms`, `s`, `m` or `h`.
     pub(crate) fn time(&self, key: &str, problems: &mut Vec<Problem>) -> Duration {
+        self.time_from(1, key, problems)
+    }
+
+    /// As `time`, or 0.
+    pub(crate) fn time_or_none(&self, key: &str, problems: &mut Vec<Problem>) -> Duration {
+        self.time_from(0, key, problems)
+    }
+
+    fn time_from(&self, least: u64, key: &str, problems: &mut Vec<Problem>) -> Duration {
         let text = self.text(key).unwrap_or_default();
         let (digits, unit) = text.split_at(text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len()));
         let factor = match unit {
@@ -89,7 +98,7 @@ impl Settings {
             "h" => Some(3_600_000),
             _ => None,
         };
-        let number = digits.parse::<u64>().ok().filter(|number| (1..=1_000_000_000).contains(number));
+        let number = digits.parse::<u64>().ok().filter(|number| (least..=1_000_000_000).contains(number));
         number.zip(factor).map_or_else(
             || {
                 problems.push(self.problem(key, "expected a time, such as 60s, 500ms or 2m"));
@@ -97,6 +106,36 @@ impl Settings {
             },
             |(number, factor)| Duration::from_millis(number * factor),
         )
+    }
+
+    /// Requests of a client's connection.
+    pub(crate) fn keepalive_requests(&self, problems: &mut Vec<Problem>) -> u64 {
+        let key = "nginx_http_keepalive_requests";
+        let number = self.text(key).and_then(|text| text.parse().ok());
+        number.unwrap_or_else(|| {
+            problems.push(self.problem(key, "expected a whole number of requests"));
+            0
+        })
+    }
+
+    /// Number and size of the buffers for a head.
+    pub(crate) fn header_buffers(&self, problems: &mut Vec<Problem>) -> HeaderBuffers {
+        let key = "nginx_http_large_client_header_buffers";
+        let mut words = self.text(key).unwrap_or_default().split_whitespace();
+        let number = words.next().and_then(|text| text.parse::<usize>().ok());
+        let size = words.next().and_then(|text| size(text).ok()).and_then(|size| usize::try_from(size).ok());
+        // The bounds keep one client from taking the memory of all.
+        let fits = |(number, size): &(usize, usize)| {
+            (1..=1024).contains(number) && (1024..=1 << 20).contains(size) && number * size <= 16 << 20
+        };
+        let buffers = number.zip(size).filter(|buffers| words.next().is_none() && fits(buffers));
+        let (number, size) = buffers.unwrap_or_else(|| {
+            let fault =
+                "expected a number from 1 to 1024 and a size from 1k to 1m, such as `4 8k`, 16m together at most";
+            problems.push(self.problem(key, fault));
+            (4, 8192)
+        });
+        HeaderBuffers { number, size }
     }
 
     pub(crate) fn port_maps(&self, problems: &mut Vec<Problem>) -> BTreeMap<u16, u16> {

@@ -16,6 +16,19 @@ const TOOL_VARIABLES: &[&str] =
 /// Names that later versions of Kong gave to settings, and the names of the same settings here.
 const RENAMED: &[(&str, &str)] = &[("cluster_rpc_sync", "cluster_incremental_sync")];
 
+/// Directives that mean the same where they are injected into the server block (`nginx_proxy_...`); they come before those of
+/// the http block (`nginx_http_...`), as in nginx.
+const DIRECTIVES: &[&str] = &[
+    "client_body_buffer_size",
+    "client_body_timeout",
+    "client_header_timeout",
+    "client_max_body_size",
+    "keepalive_requests",
+    "keepalive_timeout",
+    "large_client_header_buffers",
+    "send_timeout",
+];
+
 /// A setting given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
@@ -80,6 +93,7 @@ pub fn load(sources: &Sources<'_>) -> Result<Loaded, ConfigError> {
     reader.environment(sources.environment, "GWCTL_");
     reader.flags(sources.flags);
     reader.vault_references(sources.environment);
+    reader.server_block();
     reader.values();
     reader.without_effect();
     let Reader { settings, mut problems, mut warnings } = reader;
@@ -182,6 +196,16 @@ impl Reader {
         }
     }
 
+    /// Directives of the server block take the place of those of the http block.
+    fn server_block(&mut self) {
+        for directive in DIRECTIVES {
+            if let Some(row) = self.settings.rows.get(&format!("nginx_proxy_{directive}")) {
+                let (text, origin) = (row.text.clone(), row.origin.clone());
+                self.put(&format!("nginx_http_{directive}"), text, origin);
+            }
+        }
+    }
+
     fn values(&mut self) {
         let rows = &mut self.settings.rows;
         for key in KEYS {
@@ -203,7 +227,8 @@ impl Reader {
 
     /// One warning for all keys that are set and mean nothing to gwctl.
     fn without_effect(&mut self) {
-        let used = |name: &str| key(name).is_some_and(|key: &Key| key.roles.used);
+        let injected = |name: &str| name.strip_prefix("nginx_proxy_").is_some_and(|name| DIRECTIVES.contains(&name));
+        let used = |name: &str| injected(name) || key(name).is_some_and(|key: &Key| key.roles.used);
         let idle: Vec<_> =
             self.settings.rows.iter().filter(|(name, row)| row.origin != Origin::Default && !used(name)).collect();
         if let Some((_, first)) = idle.first() {

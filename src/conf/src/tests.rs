@@ -375,3 +375,33 @@ fn the_access_log_of_streams_has_a_form_of_its_own() {
     let wrong = mistakes("proxy_stream_access_log = /dev/stdout own_format\n");
     assert!(wrong.len() == 1 && wrong[0].contains("then `basic`, `combined` or `json`"), "{wrong:?}");
 }
+
+#[test]
+fn directives_for_clients_are_read_and_those_of_the_server_block_come_first() {
+    let read = |text: &str| load(&Sources { file: Some(("kong.conf", text)), ..Sources::default() });
+    let conf = read("").unwrap().conf;
+    let seconds = Duration::from_secs;
+    assert_eq!((conf.client_keepalive_timeout, conf.client_keepalive_requests), (seconds(75), 10_000));
+    assert_eq!((conf.client_header_buffers.number, conf.client_header_buffers.size), (4, 8192));
+    let text = "nginx_http_keepalive_timeout = 10s\nnginx_proxy_keepalive_timeout = 0\nnginx_proxy_keepalive_requests = 7\n\
+                nginx_http_send_timeout = 2m\nnginx_proxy_large_client_header_buffers = 8 16k\n\
+                nginx_proxy_client_max_body_size = 1m\nnginx_proxy_gzip = on\n";
+    let loaded = read(text).unwrap();
+    let conf = loaded.conf;
+    assert_eq!((conf.client_keepalive_timeout, conf.client_keepalive_requests), (seconds(0), 7));
+    assert_eq!((conf.client_header_buffers.number, conf.client_header_buffers.size), (8, 16_384));
+    assert_eq!((conf.client_send_timeout, conf.limits.client_max_body_size), (seconds(120), 1 << 20));
+    let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["nginx_proxy_gzip (kong.conf:7): known to Kong and accepted, without effect in gwctl"]);
+    for wrong in [
+        "keepalive_timeout = 75s 60s",
+        "keepalive_requests = -1",
+        "large_client_header_buffers = 4",
+        "send_timeout = 0",
+    ] {
+        for block in ["http", "proxy"] {
+            let faults = mistakes(&format!("nginx_{block}_{wrong}\n"));
+            assert!(faults.len() == 1 && faults[0].contains("(kong.conf:1): expected a"), "{faults:?}");
+        }
+    }
+}

@@ -283,15 +283,21 @@ pub struct ProxyOptions {
     pub client_body_buffer_size: u64,
     /// Where these files are made; they have no names.
     pub spool_folder: PathBuf,
-    /// Time for the head of a request, waiting for it on a kept connection included.
+    /// Time for the head of a request, the handshake before the first one included.
     pub header_timeout: Duration,
-    /// How long a client may pause while sending a body or taking a response.
+    /// How long a client may pause while sending a body.
     pub client_timeout: Duration,
+    /// How long a client may pause while taking a response.
+    pub send_timeout: Duration,
+    /// How long a client's connection may stay idle between requests; zero: it is closed after each.
+    pub keepalive_timeout: Duration,
+    /// Requests after which a client's connection is closed.
+    pub keepalive_requests: u64,
     /// Idle upstream connections kept per worker and address.
     pub upstream_keepalive_pool_size: usize,
     /// Requests after which an upstream connection is not kept; 0: no limit.
     pub upstream_keepalive_max_requests: u32,
-    /// How long an idle upstream connection is kept.
+    /// How long an idle upstream connection is kept; zero: as long as the upstream keeps it.
     pub upstream_keepalive_idle_timeout: Duration,
     /// Shares and limits of targets.
     pub balancing: BalancerOptions,
@@ -335,6 +341,9 @@ impl Default for ProxyOptions {
             spool_folder: std::env::temp_dir(),
             header_timeout: Duration::from_secs(60),
             client_timeout: Duration::from_secs(60),
+            send_timeout: Duration::from_secs(60),
+            keepalive_timeout: Duration::from_secs(75),
+            keepalive_requests: 10_000,
             upstream_keepalive_pool_size: 512,
             upstream_keepalive_max_requests: 10_000,
             upstream_keepalive_idle_timeout: Duration::from_secs(60),

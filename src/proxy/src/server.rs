@@ -3,6 +3,7 @@
 mod answer;
 pub(crate) mod client;
 mod http1;
+mod usage;
 mod window;
 
 use crate::arrival::{Arrival, ArrivingBody, Origin, PROXY_PROTOCOL};
@@ -77,11 +78,11 @@ impl Worker {
         let mut origin = Origin { peer, named, port: entrance.port, scheme: Scheme::Http, server_name: None, trusted };
         let Some(tls) = entrance.tls else {
             let http2 = entrance.http2 && self.in_time(starts_as_http2(&stream)).await?;
-            let stream = Patient::new(stream, self.options.client_timeout);
+            let stream = Patient::new(stream, self.options.send_timeout);
             return self.speak(Transport::Plain(stream), origin, http2, stopping).await;
         };
         let plain = self.in_time(starts_as_plain_http(&stream)).await?;
-        let stream = Patient::new(stream, self.options.client_timeout);
+        let stream = Patient::new(stream, self.options.send_timeout);
         if plain {
             let client = Rc::new(RefCell::new(Client::new(Transport::Plain(stream))));
             client.borrow_mut().give_up();
@@ -126,7 +127,7 @@ impl Worker {
         let worker = self.clone();
         let asked = Rc::new(Cell::new(false));
         let heard = asked.clone();
-        let watch = Watch::new(self.options.client_timeout);
+        let watch = Watch::new(&self.options);
         let streams = watch.clone();
         let service = service_fn(move |request: http::Request<Incoming>| {
             heard.set(true);
@@ -168,6 +169,7 @@ impl Worker {
             () = silent => return Err(io::ErrorKind::TimedOut.into()),
             outcome = &mut connection => return outcome.map_err(io::Error::other),
             () = &mut untaken => return Err(io::ErrorKind::TimedOut.into()),
+            () = watch.enough() => connection.as_mut().graceful_shutdown(),
             () = stopped(stopping) => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {

@@ -56,9 +56,13 @@ impl Worker {
         let mut stop = pin!(stopped(stopping.clone()));
         let mut timer = pin!(sleep(self.options.header_timeout));
         let (mut fresh, mut told) = (true, false);
+        let (keeps, most) = (!self.options.keepalive_timeout.is_zero(), self.options.keepalive_requests);
+        let mut requests = 0;
         clock::turn();
         loop {
-            let mut deadline = Instant::from_std(clock::now()) + self.options.header_timeout;
+            let mut begun = fresh;
+            let wait = if fresh { self.options.header_timeout } else { self.options.keepalive_timeout };
+            let mut deadline = Instant::from_std(clock::now()) + wait;
             let (mut seen, mut waited) = (0, false);
             let next = poll_fn(|task| {
                 let mut client = client.borrow_mut();
@@ -68,6 +72,10 @@ impl Worker {
                 }
                 if let Poll::Ready(head) = client.poll_head(task, &mut seen, &limits) {
                     return Poll::Ready(head);
+                }
+                if !begun && !client.is_idle() {
+                    begun = true;
+                    deadline = Instant::now() + self.options.header_timeout;
                 }
                 if !told && client.is_idle() && stop.as_mut().poll(task).is_ready() {
                     told = true;
@@ -84,7 +92,11 @@ impl Worker {
             });
             // What a request needs lives in a box of its own: an idle connection stays small.
             let end = match next.await {
-                Ok(head) => Box::pin(self.request(&client, &origin, head, &stopping)).await?,
+                Ok(mut head) => {
+                    requests += 1;
+                    head.keep_alive &= keeps && requests < most;
+                    Box::pin(self.request(&client, &origin, head, &stopping)).await?
+                }
                 Err(NoRequest::Closed | NoRequest::TimedOut) if client.borrow().is_idle() => return Ok(()),
                 // As nginx, which does not answer either.
                 Err(NoRequest::Closed) => {

@@ -10,6 +10,8 @@
 
 use crate::body::{BodyFault, Downstream, READ_AHEAD};
 use crate::clock;
+use crate::options::ProxyOptions;
+use crate::server::usage::Usage;
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::rt::Executor;
@@ -219,6 +221,7 @@ impl Body for Watched {
 pub(super) struct Watch {
     limit: Duration,
     waiting: Rc<Waiting>,
+    used: Rc<Usage>,
     /// Of the stream whose service was called last: the library runs it next.
     newest: Rc<RefCell<Option<Rc<Flow>>>>,
 }
@@ -235,12 +238,19 @@ impl Stream {
 }
 
 impl Watch {
-    pub(super) fn new(limit: Duration) -> Watch {
-        Watch { limit, waiting: Rc::new(Waiting::new()), newest: Rc::default() }
+    pub(super) fn new(options: &ProxyOptions) -> Watch {
+        let waiting = Rc::new(Waiting::new());
+        Watch { limit: options.send_timeout, waiting, used: Rc::new(Usage::new(options)), newest: Rc::default() }
+    }
+
+    /// Ends when the connection has had its requests or has been idle for too long.
+    pub(super) async fn enough(&self) {
+        self.used.enough().await;
     }
 
     /// Begins with a stream that the library runs next.
     pub(super) fn stream(&self) -> Stream {
+        self.used.begin();
         let flow =
             Rc::new(Flow { stream: Waiting::new(), connection: self.waiting.clone(), response: RefCell::default() });
         self.newest.replace(Some(flow.clone()));
@@ -262,7 +272,13 @@ impl Watch {
 impl<F: Future + 'static> Executor<F> for Watch {
     fn execute(&self, stream: F) {
         match self.newest.take() {
-            Some(flow) => _ = tokio::task::spawn_local(guard(stream, flow, self.limit)),
+            Some(flow) => {
+                let (used, limit) = (self.used.clone(), self.limit);
+                tokio::task::spawn_local(async move {
+                    guard(stream, flow, limit).await;
+                    used.end();
+                });
+            }
             None => {
                 tokio::task::spawn_local(async move {
                     stream.await;

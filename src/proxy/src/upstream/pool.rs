@@ -33,6 +33,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(size: usize, max_requests: u32, idle_timeout: Duration) -> Pool {
+        let idle_timeout = if idle_timeout.is_zero() { Duration::MAX } else { idle_timeout };
         Pool { idle: RefCell::default(), size, max_requests, idle_timeout }
     }
 

@@ -223,7 +223,7 @@ async fn a_client_that_takes_nothing_frees_the_upstream() {
         }
     })
     .await;
-    let options = ProxyOptions { client_timeout: std::time::Duration::from_millis(50), ..Default::default() };
+    let options = ProxyOptions { send_timeout: std::time::Duration::from_millis(50), ..Default::default() };
     let stage = Stage::with(to(upstream.address, json!({})), options, Vec::new());
     let mut client = tokio::net::TcpStream::connect(stage.address).await.unwrap();
     client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();

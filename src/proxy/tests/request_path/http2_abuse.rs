@@ -269,7 +269,7 @@ async fn large(size: usize) -> (Upstream, tokio::sync::mpsc::UnboundedReceiver<(
 }
 
 fn impatient() -> ProxyOptions {
-    ProxyOptions { client_timeout: PAUSE, ..Default::default() }
+    ProxyOptions { send_timeout: PAUSE, ..Default::default() }
 }
 
 fn window(stream: u32, more: u32) -> Vec<u8> {
@@ -379,4 +379,29 @@ async fn an_answer_that_fits_is_read_ahead_of_a_closed_window_and_the_upstream_c
         }
     }
     assert_eq!(taken, FITTING);
+}
+
+#[tokio::test]
+async fn a_connection_is_closed_after_its_requests_or_when_it_is_idle() {
+    for options in [
+        ProxyOptions { keepalive_requests: 2, ..Default::default() },
+        ProxyOptions { keepalive_timeout: PAUSE, ..Default::default() },
+        ProxyOptions { keepalive_timeout: Duration::ZERO, ..Default::default() },
+    ] {
+        let (_upstream, stage) = stage_with(options).await;
+        let mut stream = connect(&stage).await;
+        // The second comes with the first, before an idle connection could be closed.
+        stream.write_all(&[request(1, &head()), request(3, &head())].concat()).await.unwrap();
+        let (mut ended, mut error) = (0, None);
+        while let Some((kind, _, payload)) = next(&mut stream).await {
+            match kind {
+                DATA if !payload.is_empty() => ended += 1,
+                GOAWAY => error = Some(payload[7]),
+                // The proxy waits for its answer before it says which request is the last.
+                PING => stream.write_all(&frame(PING, 1, 0, &payload)).await.unwrap(),
+                _ => {}
+            }
+        }
+        assert_eq!((ended, error), (2, Some(0)), "both are answered, and the end is no error");
+    }
 }

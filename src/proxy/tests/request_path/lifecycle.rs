@@ -104,3 +104,42 @@ async fn an_address_in_use_is_named() {
     let error = Proxy::start(ProxyOptions { listeners, ..Default::default() }, stage.handle.clone()).err().unwrap();
     assert!(matches!(error, ProxyError::IoListen { address, .. } if address == addr));
 }
+
+#[tokio::test]
+async fn a_connection_is_closed_after_its_requests_when_it_is_idle_or_with_each() {
+    let upstream = Upstream::echo().await;
+    let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let answers = async |options: ProxyOptions, requests: usize| {
+        let stage = Stage::with(to(upstream.address, json!({})), options, Vec::new());
+        let reply = stage.raw(get.repeat(requests)).await;
+        assert!(reply.clean);
+        let text = format!("{}{}", reply.head, reply.text());
+        (text.matches("HTTP/1.1 200 OK").count(), text.matches("Connection: close").count())
+    };
+    let millis = std::time::Duration::from_millis;
+    let three = ProxyOptions { keepalive_requests: 3, ..Default::default() };
+    assert_eq!(answers(three, 3).await, (3, 1));
+    let idle = ProxyOptions { keepalive_timeout: millis(100), ..Default::default() };
+    assert_eq!(answers(idle, 2).await, (2, 0));
+    let none = ProxyOptions { keepalive_timeout: millis(0), ..Default::default() };
+    assert_eq!(answers(none, 1).await, (1, 1));
+    // The time for a head counts from its first byte, however long the connection may stay idle.
+    let head = ProxyOptions { header_timeout: millis(100), ..Default::default() };
+    let stage = Stage::with(to(upstream.address, json!({})), head, Vec::new());
+    let reply = stage.raw(format!("{get}GET / HTTP/1.1\r\nHost")).await;
+    assert_eq!(reply.status(), 200);
+}
+
+#[tokio::test]
+async fn an_idle_upstream_connection_is_kept_for_its_time_and_for_ever_without_one() {
+    let millis = std::time::Duration::from_millis;
+    for (idle, connections) in [(millis(0), 1), (millis(3_600_000), 1), (std::time::Duration::from_nanos(1), 2)] {
+        let upstream = Upstream::echo().await;
+        let options = ProxyOptions { upstream_keepalive_idle_timeout: idle, ..Default::default() };
+        let stage = Stage::with(to(upstream.address, json!({})), options, Vec::new());
+        for _ in 0..2 {
+            assert_eq!(stage.get("/").await.status(), 200);
+        }
+        assert_eq!(upstream.connections(), connections, "{idle:?}");
+    }
+}
