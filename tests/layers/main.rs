@@ -18,7 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lifecycle", &[]),
     ("store", &["entities", "lifecycle"]),
     ("link", &["wire", "websocket"]),
-    ("plugins", &["entities", "traces", "lifecycle"]),
+    ("plugins", &["entities", "http1", "traces", "lifecycle"]),
     ("lua", &["entities", "plugins", "lifecycle"]),
     ("admin-client", &["entities"]),
     ("admin-api", &["entities", "declarative", "lifecycle"]),

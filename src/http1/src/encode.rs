@@ -1,10 +1,10 @@
 //! Heads and chunks on their way out.
 
-use crate::spelling::{Cursor, write_reason};
-use crate::{Framing, Spelling};
+use crate::headers::Digits;
+use crate::names::{CONNECTION, CONTENT_LENGTH, DATE, HOST, IntoName, Name, TRANSFER_ENCODING, write_usual};
+use crate::{Fate, Framing, Headers, Line, Value};
 use bytes::BytesMut;
-use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use http::{Method, StatusCode, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 
 /// What a response says of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,16 +19,21 @@ pub enum Persistence {
     Upgrade,
 }
 
-/// Takes the headers of a request one by one.
+/// Takes the headers of a request.
 pub struct Fields<'a> {
     out: &'a mut BytesMut,
-    cursor: Cursor<'a>,
+    headers: &'a Headers,
 }
 
 impl Fields<'_> {
-    /// Writes a header whose value comes in parts. The name is in lower case; name and value must have been checked.
-    pub fn write(&mut self, name: &str, value: &[&[u8]]) {
-        self.cursor.write(self.out, name);
+    /// Writes those that the client sent, each as its fate is.
+    pub fn pass<'v>(&mut self, fate: impl FnMut(Line<'_>) -> Fate<'v>) {
+        self.headers.write(self.out, fate);
+    }
+
+    /// Writes a header whose value comes in parts, which must have been checked.
+    pub fn write(&mut self, name: Name<'_>, value: &[&[u8]]) {
+        self.headers.write_name(self.out, name);
         self.out.extend_from_slice(b": ");
         value.iter().for_each(|part| self.out.extend_from_slice(part));
         self.out.extend_from_slice(b"\r\n");
@@ -37,35 +42,28 @@ impl Fields<'_> {
 
 /// Writes the head of a request of HTTP/1.1.
 ///
-/// Headers that frame the body are written by `framing` and not from the map; `Host` comes first. A length of 0 is
+/// Headers that frame the body are written by `framing` and not from the list; `Host` comes first. A length of 0 is
 /// written for methods that are expected to have a body.
-pub fn write_request(
-    out: &mut BytesMut,
-    method: &Method,
-    target: &Uri,
-    headers: &HeaderMap,
-    spelling: &Spelling,
-    framing: Framing,
-) {
-    out.reserve(64 + target.path().len() + 48 * headers.len());
-    write_request_with(out, method, target, spelling, framing, |fields| {
+pub fn write_request(out: &mut BytesMut, method: &Method, target: &Uri, headers: &Headers, framing: Framing) {
+    out.reserve(64 + target.path().len() + headers.size() + 4 * headers.len());
+    write_request_with(out, method, target, headers, framing, |fields| {
         if let Some(host) = headers.get(HOST) {
-            fields.write(HOST.as_str(), &[host.as_bytes()]);
+            fields.write(HOST, &[host.as_bytes()]);
         }
-        for (name, value) in headers {
-            if name != HOST && name != CONTENT_LENGTH && name != TRANSFER_ENCODING {
-                fields.write(name.as_str(), &[value.as_bytes()]);
-            }
-        }
+        fields.pass(|line| {
+            let apart = line.is(HOST) || line.is(CONTENT_LENGTH) || line.is(TRANSFER_ENCODING);
+            if apart { Fate::LeftOut } else { Fate::Kept }
+        });
     });
 }
 
-/// The same with headers that stand in no map. `write` is called once; it gives `Host` and none that frame the body.
+/// The same with a choice of the headers that the client sent and with others besides. `write` is called once; it gives `Host`
+/// first, and none that frame the body.
 pub fn write_request_with(
     out: &mut BytesMut,
     method: &Method,
     target: &Uri,
-    spelling: &Spelling,
+    headers: &Headers,
     framing: Framing,
     write: impl FnOnce(&mut Fields<'_>),
 ) {
@@ -78,16 +76,14 @@ pub fn write_request_with(
     }
     out.extend_from_slice(path.as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    let mut fields = Fields { out, cursor: spelling.cursor() };
-    write(&mut fields);
-    let Fields { out, mut cursor } = fields;
+    write(&mut Fields { out, headers });
     match framing {
         Framing::None if matches!(*method, Method::POST | Method::PUT | Method::PATCH) => {
-            write_length(out, &mut cursor, 0);
+            write_length(out, headers, 0);
         }
         Framing::None | Framing::UntilClose => {}
-        Framing::Length(length) => write_length(out, &mut cursor, length),
-        Framing::Chunked => write_chunked(out, &mut cursor),
+        Framing::Length(length) => write_length(out, headers, length),
+        Framing::Chunked => write_chunked(out, headers),
     }
     out.extend_from_slice(b"\r\n");
 }
@@ -99,47 +95,49 @@ pub fn write_request_with(
 pub fn write_response(
     out: &mut BytesMut,
     status: StatusCode,
-    headers: &HeaderMap,
-    spelling: &Spelling,
+    headers: &Headers,
     framing: Framing,
     persistence: Persistence,
     date: &[u8],
 ) {
-    out.reserve(128 + 48 * headers.len());
+    out.reserve(128 + headers.size() + 4 * headers.len());
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status.as_str().as_bytes());
     out.extend_from_slice(b" ");
-    write_reason(out, status, spelling);
+    let usual = || status.canonical_reason().unwrap_or("").as_bytes();
+    out.extend_from_slice(headers.reason(status).unwrap_or_else(usual));
     out.extend_from_slice(b"\r\n");
-    let mut cursor = spelling.cursor();
-    let (mut measured, mut dated) = (false, false);
-    for (name, value) in headers {
-        if name == CONTENT_LENGTH {
+    let mut measured = false;
+    let length = if let Framing::Length(length) = framing { Digits::of(length) } else { Digits::of(0) };
+    headers.write(out, |line| {
+        if line.is(CONTENT_LENGTH) {
             match framing {
-                Framing::None => {}
-                Framing::Length(length) if !measured => {
+                Framing::None => Fate::Kept,
+                Framing::Length(_) if !measured => {
                     measured = true;
-                    write_length(out, &mut cursor, length);
-                    continue;
+                    if line.value().as_bytes() == length.as_bytes() {
+                        Fate::Kept
+                    } else {
+                        Fate::Changed(length.as_bytes())
+                    }
                 }
-                _ => continue,
+                _ => Fate::LeftOut,
             }
-        } else if name == TRANSFER_ENCODING || (name == CONNECTION && is_ours(value, persistence)) {
-            continue;
-        } else if name == DATE {
-            dated = true;
+        } else if line.is(TRANSFER_ENCODING) || (line.is(CONNECTION) && is_ours(line.value(), persistence)) {
+            Fate::LeftOut
+        } else {
+            Fate::Kept
         }
-        write_field(out, &mut cursor, name, value);
-    }
-    if !dated {
-        cursor.write(out, "date");
+    });
+    if !headers.contains(DATE) {
+        headers.write_name(out, DATE);
         out.extend_from_slice(b": ");
         out.extend_from_slice(date);
         out.extend_from_slice(b"\r\n");
     }
     match framing {
-        Framing::Length(length) if !measured => write_length(out, &mut cursor, length),
-        Framing::Chunked => write_chunked(out, &mut cursor),
+        Framing::Length(length) if !measured => write_length(out, headers, length),
+        Framing::Chunked => write_chunked(out, headers),
         _ => {}
     }
     out.extend_from_slice(match persistence {
@@ -150,38 +148,21 @@ pub fn write_response(
 }
 
 /// Whether a `Connection` among the headers is left out since the persistence says it.
-fn is_ours(value: &HeaderValue, persistence: Persistence) -> bool {
+fn is_ours(value: Value<'_>, persistence: Persistence) -> bool {
     let value = value.as_bytes();
     persistence != Persistence::Upgrade
         && (value.eq_ignore_ascii_case(b"close") || value.eq_ignore_ascii_case(b"keep-alive"))
 }
 
-fn write_field(out: &mut BytesMut, cursor: &mut Cursor<'_>, name: &HeaderName, value: &HeaderValue) {
-    cursor.write(out, name.as_str());
+fn write_length(out: &mut BytesMut, headers: &Headers, length: u64) {
+    headers.write_name(out, CONTENT_LENGTH);
     out.extend_from_slice(b": ");
-    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(Digits::of(length).as_bytes());
     out.extend_from_slice(b"\r\n");
 }
 
-fn write_length(out: &mut BytesMut, cursor: &mut Cursor<'_>, length: u64) {
-    cursor.write(out, CONTENT_LENGTH.as_str());
-    out.extend_from_slice(b": ");
-    // A u64 has at most 20 digits.
-    let (mut digits, mut start, mut rest) = ([0; 20], 20, length);
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
-    out.extend_from_slice(b"\r\n");
-}
-
-fn write_chunked(out: &mut BytesMut, cursor: &mut Cursor<'_>) {
-    cursor.write(out, TRANSFER_ENCODING.as_str());
+fn write_chunked(out: &mut BytesMut, headers: &Headers) {
+    headers.write_name(out, TRANSFER_ENCODING);
     out.extend_from_slice(b": chunked\r\n");
 }
 
@@ -204,10 +185,11 @@ pub fn write_chunk_size(out: &mut BytesMut, size: usize) {
 pub fn write_last_chunk(out: &mut BytesMut, trailers: Option<&HeaderMap>) {
     out.extend_from_slice(b"0\r\n");
     if let Some(trailers) = trailers {
-        let spelling = Spelling::lower_case();
-        let mut cursor = spelling.cursor();
         for (name, value) in trailers {
-            write_field(out, &mut cursor, name, value);
+            write_usual(out, name.into_name(), true);
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(b"\r\n");
         }
     }
     out.extend_from_slice(b"\r\n");

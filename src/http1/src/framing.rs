@@ -1,7 +1,7 @@
 //! How long a body is, by the head of its message (RFC 9112 section 6.3), and whether the connection goes on.
 
-use crate::Fault;
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use crate::names::{CONNECTION, CONTENT_LENGTH, IntoName, TRANSFER_ENCODING};
+use crate::{Fault, Headers, Value};
 use http::{Method, StatusCode, Version};
 
 /// Where a body ends.
@@ -22,9 +22,9 @@ pub enum Framing {
 /// # Errors
 /// Whatever another reader might understand in another way: both framings, a length that is not one number, codings
 /// that do not end in one `chunked`, codings in HTTP/1.0. Unknown codings before `chunked` are a fault of their own.
-pub fn request_framing(version: Version, headers: &HeaderMap) -> Result<Framing, Fault> {
+pub fn request_framing(version: Version, headers: &Headers) -> Result<Framing, Fault> {
     let length = length(headers)?;
-    if !headers.contains_key(TRANSFER_ENCODING) {
+    if !headers.contains(TRANSFER_ENCODING) {
         return Ok(match length {
             None | Some(0) => Framing::None,
             Some(length) => Framing::Length(length),
@@ -42,7 +42,7 @@ pub fn request_framing(version: Version, headers: &HeaderMap) -> Result<Framing,
 ///
 /// # Errors
 /// As [`request_framing`], but chunks in HTTP/1.0 are read.
-pub fn response_framing(method: &Method, status: StatusCode, headers: &HeaderMap) -> Result<Framing, Fault> {
+pub fn response_framing(method: &Method, status: StatusCode, headers: &Headers) -> Result<Framing, Fault> {
     if status.is_informational() || matches!(status.as_u16(), 204 | 304) || method == Method::HEAD {
         return Ok(Framing::None);
     }
@@ -50,7 +50,7 @@ pub fn response_framing(method: &Method, status: StatusCode, headers: &HeaderMap
         return Ok(Framing::None);
     }
     let length = length(headers)?;
-    if !headers.contains_key(TRANSFER_ENCODING) {
+    if !headers.contains(TRANSFER_ENCODING) {
         return Ok(match length {
             None => Framing::UntilClose,
             Some(0) => Framing::None,
@@ -62,8 +62,8 @@ pub fn response_framing(method: &Method, status: StatusCode, headers: &HeaderMap
 }
 
 /// The one `Content-Length`, if there is one.
-fn length(headers: &HeaderMap) -> Result<Option<u64>, Fault> {
-    let mut values = headers.get_all(CONTENT_LENGTH).iter();
+fn length(headers: &Headers) -> Result<Option<u64>, Fault> {
+    let mut values = headers.get_all(CONTENT_LENGTH);
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
         return Err(Fault::Length);
@@ -82,30 +82,29 @@ fn digits(text: &[u8]) -> Option<u64> {
 }
 
 /// Checks that the codings are `chunked` and nothing else.
-fn only_chunked(headers: &HeaderMap) -> Result<(), Fault> {
-    let mut values = headers.get_all(TRANSFER_ENCODING).iter();
-    let first = values.next().map_or(&b""[..], HeaderValue::as_bytes);
+fn only_chunked(headers: &Headers) -> Result<(), Fault> {
+    let mut values = headers.get_all(TRANSFER_ENCODING);
+    let first = values.next().map_or(&b""[..], Value::as_bytes);
     if values.next().is_none() && first.eq_ignore_ascii_case(b"chunked") {
         return Ok(());
     }
-    let codings =
-        headers.get_all(TRANSFER_ENCODING).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    let codings = headers.get_all(TRANSFER_ENCODING).flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     let mut chunked: Vec<bool> = codings.map(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"chunked")).collect();
     let last = chunked.pop().unwrap_or(false);
     if last && !chunked.contains(&true) { Err(Fault::UnknownCoding) } else { Err(Fault::Encoding) }
 }
 
 /// Whether the peer that sent this head will take another message after this one.
-pub fn keeps_alive(version: Version, headers: &HeaderMap) -> bool {
-    if !headers.contains_key(CONNECTION) {
+pub fn keeps_alive(version: Version, headers: &Headers) -> bool {
+    if !headers.contains(CONNECTION) {
         return version == Version::HTTP_11;
     }
-    !has_token(headers, &CONNECTION, b"close")
-        && (version == Version::HTTP_11 || has_token(headers, &CONNECTION, b"keep-alive"))
+    !has_token(headers, CONNECTION, b"close")
+        && (version == Version::HTTP_11 || has_token(headers, CONNECTION, b"keep-alive"))
 }
 
 /// Whether a header that holds a list holds this token, in any case.
-pub fn has_token(headers: &HeaderMap, name: &HeaderName, token: &[u8]) -> bool {
-    let parts = headers.get_all(name).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    parts.into_iter().any(|part| part.trim_ascii().eq_ignore_ascii_case(token))
+pub fn has_token<'h>(headers: &'h Headers, name: impl IntoName<'h>, token: &[u8]) -> bool {
+    let mut parts = headers.get_all(name).flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    parts.any(|part| part.trim_ascii().eq_ignore_ascii_case(token))
 }

@@ -1,9 +1,9 @@
 //! Heads of requests and responses.
 
-use crate::spelling::{Reason, Span};
-use crate::{Fault, Framing, Spelling, keeps_alive, request_framing, response_framing};
-use bytes::{Bytes, BytesMut};
-use http::header::{EXPECT, HeaderMap, HeaderName, HeaderValue};
+use crate::headers::{Field, Reason};
+use crate::names::EXPECT;
+use crate::{Fault, Framing, Headers, keeps_alive, request_framing, response_framing};
+use bytes::BytesMut;
 use http::{Method, StatusCode, Uri, Version};
 use httparse::{Header, ParserConfig, Status};
 use std::mem::MaybeUninit;
@@ -27,9 +27,7 @@ pub struct RequestHead {
     /// 1.0 or 1.1.
     pub version: Version,
     /// All headers in the order they came in.
-    pub headers: HeaderMap,
-    /// How their names were spelled.
-    pub spelling: Spelling,
+    pub headers: Headers,
     /// Where the body ends.
     pub framing: Framing,
     /// The client is ready for another request on this connection.
@@ -46,9 +44,7 @@ pub struct ResponseHead {
     /// 1.0 or 1.1.
     pub version: Version,
     /// All headers in the order they came in.
-    pub headers: HeaderMap,
-    /// How their names were spelled, and the words after the status.
-    pub spelling: Spelling,
+    pub headers: Headers,
     /// Where the body ends.
     pub framing: Framing,
     /// The peer is ready for another request on this connection.
@@ -57,13 +53,15 @@ pub struct ResponseHead {
 
 /// Header lines that are read without asking for memory.
 const FEW: usize = 64;
+/// Longest name of a header.
+const LONGEST_NAME: usize = u16::MAX as usize;
 
 type Slots<'h, 'b> = &'h mut [MaybeUninit<Header<'b>>];
 
 /// What the tokenizer found, as places in the buffer.
 struct Tokens<T> {
     length: usize,
-    lines: Vec<Span>,
+    fields: Vec<Field>,
     first: T,
 }
 
@@ -76,17 +74,16 @@ struct Tokens<T> {
 /// The head is malformed or over a limit, or its body would be framed in more than one way.
 pub fn read_request(buffer: &mut BytesMut, seen: &mut usize, limits: &Limits) -> Result<Option<RequestHead>, Fault> {
     let Some(tokens) = read(buffer, seen, limits, request_tokens)? else { return Ok(None) };
-    check_lines(&buffer[..tokens.length], &tokens.lines)?;
+    check_lines(&buffer[..tokens.length], &tokens.fields)?;
     let head = buffer.split_to(tokens.length).freeze();
     let (method, (start, end), version) = tokens.first;
     let target = Uri::from_maybe_shared(head.slice(start..end)).map_err(|_| Fault::Target)?;
-    let headers = fields(&head, &tokens.lines)?;
+    let headers = Headers::of_head(head, tokens.fields, None);
     let framing = request_framing(version, &headers)?;
     let keep_alive = keeps_alive(version, &headers);
     let expects_continue = version == Version::HTTP_11
         && headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    let spelling = Spelling::new(head, tokens.lines, None);
-    Ok(Some(RequestHead { method, target, version, headers, spelling, framing, keep_alive, expects_continue }))
+    Ok(Some(RequestHead { method, target, version, headers, framing, keep_alive, expects_continue }))
 }
 
 /// Takes the head of a response off the buffer; None when it is not whole yet. `method` is that of the request; `seen`
@@ -103,11 +100,10 @@ pub fn read_response(
     let Some(tokens) = read(buffer, seen, limits, response_tokens)? else { return Ok(None) };
     let head = buffer.split_to(tokens.length).freeze();
     let (status, reason, version) = tokens.first;
-    let headers = fields(&head, &tokens.lines)?;
+    let headers = Headers::of_head(head, tokens.fields, reason);
     let framing = response_framing(method, status, &headers)?;
     let keep_alive = keeps_alive(version, &headers) && framing != Framing::UntilClose;
-    let spelling = Spelling::new(head, tokens.lines, reason);
-    Ok(Some(ResponseHead { status, version, headers, spelling, framing, keep_alive }))
+    Ok(Some(ResponseHead { status, version, headers, framing, keep_alive }))
 }
 
 /// Looks for a whole head, with few slots for header lines first and with as many as are allowed then.
@@ -167,7 +163,7 @@ fn request_tokens<'b>(bytes: &'b [u8], slots: Slots<'_, 'b>) -> Tokenized<Reques
     let (Some(method), Some(path)) = (method, request.path) else { return Err(httparse::Error::Token) };
     let start = place(bytes, path.as_bytes());
     let first = (method, (start, start + path.len()), version(request.version));
-    Ok(Some(Tokens { length, lines: spans(bytes, request.headers), first }))
+    Ok(Some(Tokens { length, fields: fields(bytes, request.headers)?, first }))
 }
 
 fn response_tokens<'b>(bytes: &'b [u8], slots: Slots<'_, 'b>) -> Tokenized<StatusLine> {
@@ -179,7 +175,7 @@ fn response_tokens<'b>(bytes: &'b [u8], slots: Slots<'_, 'b>) -> Tokenized<Statu
     let place = |reason: &str| (place(bytes, reason.as_bytes()) as u32, reason.len() as u32);
     let reason = reason.map(place).map(|(start, length)| Reason { status, start, length });
     let first = (status, reason, version(response.version));
-    Ok(Some(Tokens { length, lines: spans(bytes, response.headers), first }))
+    Ok(Some(Tokens { length, fields: fields(bytes, response.headers)?, first }))
 }
 
 fn version(minor: Option<u8>) -> Version {
@@ -191,33 +187,25 @@ fn place(bytes: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(bytes.as_ptr() as usize)
 }
 
-fn spans(bytes: &[u8], headers: &[Header<'_>]) -> Vec<Span> {
-    let span = |header: &Header<'_>| Span {
-        name: place(bytes, header.name.as_bytes()) as u32,
-        name_length: header.name.len() as u32,
-        value: if header.value.is_empty() { 0 } else { place(bytes, header.value) as u32 },
-        value_length: header.value.len() as u32,
-    };
-    headers.iter().map(span).collect()
+fn fields(bytes: &[u8], headers: &[Header<'_>]) -> Result<Vec<Field>, httparse::Error> {
+    // Room for those that will be added: growing costs more than a few empty places.
+    let mut fields = Vec::with_capacity(headers.len() + 8);
+    for header in headers {
+        if header.name.len() > LONGEST_NAME {
+            return Err(httparse::Error::HeaderName);
+        }
+        let value = if header.value.is_empty() { 0 } else { place(bytes, header.value) };
+        let name = place(bytes, header.name.as_bytes());
+        fields.push(Field::of_head(bytes, (name, header.name.len()), (value, header.value.len())));
+    }
+    Ok(fields)
 }
 
 /// Every line must end in CR and LF: another reader may take a lone LF for a part of the line.
-fn check_lines(head: &[u8], lines: &[Span]) -> Result<(), Fault> {
+fn check_lines(head: &[u8], fields: &[Field]) -> Result<(), Fault> {
     let ends = |at: usize| at >= 2 && head[at - 2..at] == *b"\r\n";
-    let whole = head.ends_with(b"\r\n\r\n") && lines.iter().all(|line| ends(line.name as usize));
+    let whole = head.ends_with(b"\r\n\r\n") && fields.iter().all(|field| ends(field.name as usize));
     if whole { Ok(()) } else { Err(Fault::LineEnd) }
-}
-
-fn fields(head: &Bytes, lines: &[Span]) -> Result<HeaderMap, Fault> {
-    // Room for those that will be added: growing costs more than a few empty places.
-    let mut headers = HeaderMap::with_capacity(lines.len() + 8);
-    for line in lines {
-        let (name, value) = (line.name as usize, line.value as usize);
-        let name = HeaderName::from_bytes(&head[name..name + line.name_length as usize]);
-        let value = HeaderValue::from_maybe_shared(head.slice(value..value + line.value_length as usize));
-        headers.append(name.map_err(|_| Fault::FieldName)?, value.map_err(|_| Fault::FieldValue)?);
-    }
-    Ok(headers)
 }
 
 fn fault(error: httparse::Error) -> Fault {

@@ -5,7 +5,7 @@
 //! [`write_last_chunk`].
 //!
 //! Strict where a message could be read in two ways (RFC 9112, sections 5 to 7 and 11.2): such a message is refused,
-//! never repaired. Names of headers keep the case they came in ([`Spelling`]).
+//! never repaired. [`Headers`] keep their order and the case of their names.
 
 #![warn(missing_docs)]
 #![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
@@ -16,7 +16,8 @@ mod encode;
 mod fault;
 mod framing;
 mod head;
-mod spelling;
+mod headers;
+pub mod names;
 
 #[cfg(test)]
 mod tests;
@@ -28,4 +29,5 @@ pub use encode::{
 pub use fault::Fault;
 pub use framing::{Framing, has_token, keeps_alive, request_framing, response_framing};
 pub use head::{Limits, RequestHead, ResponseHead, read_request, read_response};
-pub use spelling::Spelling;
+pub use headers::{AsValue, Digits, Fate, Headers, Iter, Line, Value};
+pub use names::{IntoName, Name, Names, ValidName};

@@ -4,7 +4,8 @@ use crate::{DirectoryError, Node, Slots};
 use bytes::{Bytes, BytesMut};
 use gwctl_entities::view::{Route, Service};
 use gwctl_entities::{Record, Value};
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use gwctl_http1::{Headers, IntoName, ValidName, Value as HeaderText};
+use http::header::{HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Version};
 use std::future::poll_fn;
@@ -146,7 +147,7 @@ pub struct Request {
     /// Protocol version of the client's connection.
     pub version: Version,
     /// May be changed. The proxy adds its own (`X-Forwarded-*`, `Via`) after access and removes hop-by-hop ones.
-    pub headers: HeaderMap,
+    pub headers: Headers,
     /// Scheme of the client's connection.
     pub scheme: Scheme,
     /// Host asked for, lower case, without port; empty when there was none.
@@ -159,19 +160,14 @@ pub struct Request {
 
 impl Request {
     /// First value of a header as text; None when absent or not text.
-    pub fn header(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
+    pub fn header<'n>(&self, name: impl IntoName<'n>) -> Option<&str> {
+        self.headers.get_str(name)
     }
 
     /// Replaces all values of a header. False, and nothing is changed, when the value has control characters.
-    pub fn set_header(&mut self, name: HeaderName, value: &str) -> bool {
-        match HeaderValue::from_str(value) {
-            Ok(value) => {
-                self.headers.insert(name, value);
-                true
-            }
-            Err(_) => false,
-        }
+    pub fn set_header<'n>(&mut self, name: impl ValidName<'n>, value: &str) -> bool {
+        let value = HeaderText::new(value.as_bytes());
+        value.map(|value| self.headers.insert(name, value)).is_some()
     }
 }
 
@@ -217,7 +213,7 @@ pub struct Response {
     /// May be changed in header_filter.
     pub status: StatusCode,
     /// May be changed in header_filter. Hop-by-hop headers of the upstream are not here.
-    pub headers: HeaderMap,
+    pub headers: Headers,
     /// See [`Source`].
     pub source: Source,
 }
@@ -398,7 +394,7 @@ pub(crate) mod tests {
             method: Method::GET,
             uri: PathAndQuery::from_static("/"),
             version: Version::HTTP_11,
-            headers: HeaderMap::new(),
+            headers: Headers::new(),
             scheme: Scheme::Http,
             host: "example.test".to_owned(),
             port: 8000,

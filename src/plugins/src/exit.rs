@@ -7,8 +7,10 @@ pub use templates::{TemplateError, Templates};
 
 use bytes::Bytes;
 use gwctl_entities::Value;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use http::{HeaderMap as Headers, StatusCode};
+use gwctl_http1::names::{ACCEPT, CONTENT_TYPE};
+use gwctl_http1::{AsValue, Headers, ValidName};
+use http::StatusCode;
+use http::header::HeaderValue;
 
 /// Body of an [`Exit`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub struct Exit {
     /// Status.
     pub status: StatusCode,
     /// Headers besides those the node adds to every answer.
-    pub headers: HeaderMap,
+    pub headers: Headers,
     /// Body.
     pub body: ExitBody,
 }
@@ -63,19 +65,19 @@ impl Exit {
     }
 
     /// Adds a header.
-    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Exit {
+    pub fn with_header<'n>(mut self, name: impl ValidName<'n>, value: impl AsValue) -> Exit {
         self.headers.append(name, value);
         self
     }
 
     /// As [`Exit::render_by`] with the built-in pages.
-    pub fn render(&mut self, request: &HeaderMap, request_id: &str) -> Bytes {
+    pub fn render(&mut self, request: &Headers, request_id: &str) -> Bytes {
         self.render_by(request, request_id, &Templates::default())
     }
 
     /// The body as sent. For an error page sets `content-type`; `request` are the client's headers. A client of gRPC is
     /// told by headers and gets no body.
-    pub fn render_by(&mut self, request: &HeaderMap, request_id: &str, templates: &Templates) -> Bytes {
+    pub fn render_by(&mut self, request: &Headers, request_id: &str, templates: &Templates) -> Bytes {
         if grpc::is_spoken(request) && !grpc::is_spoken(&self.headers) {
             grpc::answer(self);
             return Bytes::new();
@@ -105,14 +107,14 @@ pub enum PageFormat {
 
 impl PageFormat {
     /// What the client accepts best; JSON when it does not say.
-    pub fn accepted(request: &HeaderMap) -> PageFormat {
-        request.get(ACCEPT).and_then(|value| value.to_str().ok()).map_or(Self::Json, Self::best)
+    pub fn accepted(request: &Headers) -> PageFormat {
+        request.get_str(ACCEPT).map_or(Self::Json, Self::best)
     }
 
     /// What the client accepts best, else the form it sends, else plain text.
-    fn fault(request: &HeaderMap) -> PageFormat {
+    fn fault(request: &Headers) -> PageFormat {
         let said = request.get(ACCEPT).or_else(|| request.get(CONTENT_TYPE));
-        said.and_then(|value| value.to_str().ok()).map_or(Self::Plain, Self::best)
+        said.and_then(gwctl_http1::Value::to_str).map_or(Self::Plain, Self::best)
     }
 
     /// The type of the highest quality, the first of equals; one that is not known counts as JSON.
@@ -184,7 +186,7 @@ mod tests {
     use super::*;
 
     fn format_for(accept: &str) -> PageFormat {
-        let mut headers = HeaderMap::new();
+        let mut headers = Headers::new();
         headers.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
         PageFormat::accepted(&headers)
     }
@@ -201,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_fault_answers_in_the_form_the_client_sends() {
-        let mut headers = HeaderMap::new();
+        let mut headers = Headers::new();
         assert_eq!(PageFormat::fault(&headers), PageFormat::Plain);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         assert_eq!(PageFormat::fault(&headers), PageFormat::Json);

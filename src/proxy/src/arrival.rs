@@ -7,12 +7,13 @@ use crate::phases::upgrades;
 use crate::server::client::Shared;
 use crate::stats::Shed;
 use crate::worker::Worker;
-use gwctl_http1::Spelling;
+use gwctl_http1::names::{CONNECTION, COOKIE, HOST, RETRY_AFTER};
+use gwctl_http1::{Headers, Value};
 use gwctl_plugins::{Body, Client, Context, Exit, Request, Run, Scheme, Times};
 use gwctl_router::check_target;
-use http::header::{CONNECTION, COOKIE, HOST, HeaderMap, HeaderValue, RETRY_AFTER};
+use http::header::HeaderValue;
 use http::uri::PathAndQuery;
-use http::{StatusCode, Version};
+use http::{Method, StatusCode, Uri, Version};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use std::cell::Cell;
@@ -35,6 +36,21 @@ pub(crate) struct Origin {
     pub(crate) scheme: Scheme,
     pub(crate) server_name: Option<Arc<str>>,
     pub(crate) trusted: bool,
+}
+
+/// Head of a request, over whatever it came.
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    pub(crate) target: Uri,
+    pub(crate) version: Version,
+    pub(crate) headers: Headers,
+}
+
+impl From<http::request::Parts> for Head {
+    fn from(parts: http::request::Parts) -> Head {
+        let headers = Headers::of_http2(&parts.headers);
+        Head { method: parts.method, target: parts.uri, version: parts.version, headers }
+    }
 }
 
 /// A request that has arrived.
@@ -74,23 +90,17 @@ impl ArrivingBody {
 }
 
 impl Arrival {
-    pub(crate) fn new(
-        worker: &Rc<Worker>,
-        origin: &Origin,
-        mut head: http::request::Parts,
-        body: ArrivingBody,
-        spelling: Spelling,
-    ) -> Arrival {
+    pub(crate) fn new(worker: &Rc<Worker>, origin: &Origin, mut head: Head, body: ArrivingBody) -> Arrival {
         worker.stats.begun();
         let upgrades = upgrades(head.version, &head.headers);
         take_authority(&mut head);
         let refused = refusal(&head, &body, &worker.options).or_else(|| overload(worker));
         let snapshot = worker.snapshots.load();
-        let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let host = head.headers.get_str(HOST);
         let request = Request {
             host: host.map_or_else(|| UNNAMED.to_owned(), host_name),
             method: head.method,
-            uri: head.uri.into_parts().path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/")),
+            uri: head.target.into_parts().path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/")),
             version: head.version,
             headers: head.headers,
             scheme: origin.scheme,
@@ -108,7 +118,6 @@ impl Arrival {
             run,
             read: Rc::new(Cell::new(0)),
             lease: None,
-            spelling,
         });
         if !body.is_end() {
             flight.context.request.body = Body::Stream(flight.inbound(body));
@@ -119,25 +128,24 @@ impl Arrival {
 
 /// Makes a request look as over HTTP/1.1: the authority of an HTTP/2 request or of an absolute target is the host, and
 /// cookies sent apart are one header.
-fn take_authority(head: &mut http::request::Parts) {
-    let authority = head.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+fn take_authority(head: &mut Head) {
+    let authority = head.target.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
     if let Some(authority) = authority {
         head.headers.insert(HOST, authority);
     }
-    if head.version == Version::HTTP_2 && head.headers.get_all(COOKIE).iter().nth(1).is_some() {
-        let cookies: Vec<_> = head.headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
-        if let Ok(cookies) = HeaderValue::from_bytes(&cookies.join(b"; ".as_slice())) {
-            head.headers.insert(COOKIE, cookies);
-        }
+    if head.version == Version::HTTP_2 && head.headers.get_all(COOKIE).nth(1).is_some() {
+        let cookies: Vec<_> = head.headers.get_all(COOKIE).map(Value::as_bytes).collect();
+        let cookies = cookies.join(b"; ".as_slice());
+        head.headers.insert(COOKIE, Value::new(&cookies).unwrap_or_default());
     }
 }
 
 /// What the server in front refuses, as nginx does in front of Kong; these pages are plain text by default.
-fn refusal(head: &http::request::Parts, body: &ArrivingBody, options: &ProxyOptions) -> Option<Exit> {
-    let target = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+fn refusal(head: &Head, body: &ArrivingBody, options: &ProxyOptions) -> Option<Exit> {
+    let target = head.target.path_and_query().map_or("/", PathAndQuery::as_str);
     let headers = &head.headers;
-    let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-    let hosts = headers.get_all(HOST).iter().count();
+    let size = headers.size() + 4 * headers.len();
+    let hosts = headers.get_all(HOST).count();
     let odd_method = !head.method.as_str().bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'-'));
     let odd_host = headers.get(HOST).is_some_and(|host| !plausible_host(host.as_bytes()));
     let misses_host = hosts > 1 || (hosts == 0 && head.version == Version::HTTP_11);
@@ -154,7 +162,7 @@ fn refusal(head: &http::request::Parts, body: &ArrivingBody, options: &ProxyOpti
         return None;
     };
     // What follows on the connection may be anything.
-    Some(Exit::fault(status, message).with_header(CONNECTION, HeaderValue::from_static("close")))
+    Some(Exit::fault(status, message).with_header(CONNECTION, Value::from_static("close")))
 }
 
 /// The answer while the process uses as much memory as it may.
@@ -164,7 +172,7 @@ fn overload(worker: &Worker) -> Option<Exit> {
     }
     worker.stats.shed(Shed::Memory);
     let exit = Exit::fault(StatusCode::SERVICE_UNAVAILABLE, "Service temporarily overloaded");
-    Some(exit.with_header(RETRY_AFTER, HeaderValue::from_static("1")))
+    Some(exit.with_header(RETRY_AFTER, Value::from_static("1")))
 }
 
 /// What nginx takes for a host: no slash, no blank or control character, no empty label. Anything else could mean one
@@ -183,7 +191,7 @@ fn host_name(host: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-fn client(origin: &Origin, headers: &HeaderMap, options: &ProxyOptions) -> Client {
+fn client(origin: &Origin, headers: &Headers, options: &ProxyOptions) -> Client {
     let peer = origin.peer.ip();
     let by_header = || origin.trusted.then(|| believed_address(headers, options)).flatten();
     let believed = origin.named.map(|named| (named.ip(), Some(named.port()))).or_else(by_header);
@@ -198,13 +206,12 @@ fn client(origin: &Origin, headers: &HeaderMap, options: &ProxyOptions) -> Clien
 }
 
 /// The address a trusted peer names: the last one of the header, or further left while addresses are trusted.
-fn believed_address(headers: &HeaderMap, options: &ProxyOptions) -> Option<(IpAddr, Option<u16>)> {
+fn believed_address(headers: &Headers, options: &ProxyOptions) -> Option<(IpAddr, Option<u16>)> {
     if options.real_ip_header == PROXY_PROTOCOL {
         return None;
     }
     let values = headers.get_all(options.real_ip_header.as_str());
-    let mut named: Vec<_> =
-        values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).collect();
+    let mut named: Vec<_> = values.filter_map(Value::to_str).flat_map(|value| value.split(',')).collect();
     let mut best = None;
     while let Some(address) = named.pop().and_then(|text| address(text.trim())) {
         best = Some(address);

@@ -5,9 +5,9 @@ use crate::upgrade::Tunnel;
 use crate::upstream::connection::{Break, Connection};
 use crate::upstream::pool::PoolKey;
 use bytes::Bytes;
-use gwctl_http1::Spelling;
+use gwctl_http1::Headers;
 use gwctl_plugins::Phases;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use std::future::Future;
 use std::pin::Pin;
@@ -30,6 +30,23 @@ pub(crate) enum BodyFault {
 /// 1 GiB more to a file (`proxy_buffers 8 4k`, `proxy_max_temp_file_size 1024m`, neither of which Kong changes). Nothing
 /// is read ahead while the node is short of memory.
 pub(crate) const READ_AHEAD: usize = 1024 * 1024;
+
+/// A response on its way to the client.
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: Headers,
+    pub(crate) body: Downstream,
+}
+
+impl Reply {
+    /// For the library that speaks HTTP/2.
+    pub(crate) fn into_http(self) -> http::Response<Downstream> {
+        let mut response = http::Response::new(self.body);
+        *response.status_mut() = self.status;
+        *response.headers_mut() = self.headers.to_map();
+        response
+    }
+}
 
 /// Where the bytes come from.
 pub(crate) enum Origin {
@@ -55,25 +72,18 @@ pub(crate) struct Downstream {
     /// The last call of body_filter has been made.
     filter_ended: bool,
     trailers: Option<HeaderMap>,
-    spelling: Spelling,
     /// The upstream's side of a connection that has switched protocols.
     tunnel: Option<Tunnel>,
 }
 
 impl Downstream {
-    pub(crate) fn new(origin: Origin, flight: Box<Flight>, spelling: Spelling) -> Downstream {
+    pub(crate) fn new(origin: Origin, flight: Box<Flight>) -> Downstream {
         let filtered = flight.run.has(Phases::BODY_FILTER);
-        let mut body =
-            Downstream { origin, flight, filtered, filter_ended: !filtered, trailers: None, spelling, tunnel: None };
+        let mut body = Downstream { origin, flight, filtered, filter_ended: !filtered, trailers: None, tunnel: None };
         if body.origin_ended() {
             body.give_back();
         }
         body
-    }
-
-    /// How the names of the response's headers were spelled.
-    pub(crate) fn spelling(&self) -> &Spelling {
-        &self.spelling
     }
 
     /// The body comes from the upstream and has not been read to its end.

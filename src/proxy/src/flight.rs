@@ -2,7 +2,7 @@
 
 use crate::arrival::ArrivingBody;
 use crate::balancer::{Lease, set_cookie};
-use crate::body::{Downstream, Origin};
+use crate::body::{Downstream, Origin, Reply};
 use crate::clock;
 use crate::respond::{add_headers, from_upstream, set_length};
 use crate::snapshot::Snapshot;
@@ -10,7 +10,7 @@ use crate::upstream::connection::ResponseHead;
 use crate::upstream::outbound::Inbound;
 use crate::upstream::send::Answered;
 use crate::worker::Worker;
-use gwctl_http1::Spelling;
+use gwctl_http1::Headers;
 use gwctl_plugins::{Context, Exit, Failure, Phases, Response, Run, Source};
 use http::StatusCode;
 use std::cell::Cell;
@@ -27,18 +27,16 @@ pub(crate) struct Flight {
     pub(crate) read: Rc<Cell<u64>>,
     /// Counts the request at its target until it ends.
     pub(crate) lease: Option<Lease>,
-    /// How the client spelled the names of its headers.
-    pub(crate) spelling: Spelling,
 }
 
 impl Flight {
     /// Answers without an upstream. Later phases run; `source` tells an answer made on purpose from an error.
-    pub(crate) fn answer(mut self: Box<Self>, mut exit: Exit, source: Source) -> http::Response<Downstream> {
+    pub(crate) fn answer(mut self: Box<Self>, mut exit: Exit, source: Source) -> Reply {
         let mut body =
             exit.render_by(&self.context.request.headers, self.context.id(), &self.worker.options.error_templates);
         self.context.response = Some(Response { status: exit.status, headers: exit.headers, source });
         if let Some(response) = &mut self.context.response {
-            let given = response.headers.contains_key(http::header::CONTENT_LENGTH);
+            let given = response.headers.contains(gwctl_http1::names::CONTENT_LENGTH);
             if !given {
                 set_length(response, body.len());
             }
@@ -49,14 +47,13 @@ impl Flight {
             Err(_) => body = self.replace(crashed(), Source::Error),
         }
         add_headers(&mut self.context, &self.worker.options, None);
-        let head = self.head();
-        http::Response::from_parts(head, Downstream::new(Origin::Whole(Some(body)), self, Spelling::default()))
+        self.reply(Origin::Whole(Some(body)))
     }
 
     /// Passes on the response of the upstream.
-    pub(crate) fn pass_on(mut self: Box<Self>, answered: Answered) -> http::Response<Downstream> {
+    pub(crate) fn pass_on(mut self: Box<Self>, answered: Answered) -> Reply {
         let Answered { head, connection, key, lease, cookie } = answered;
-        let ResponseHead { status, version, headers, mut spelling } = head;
+        let ResponseHead { status, version, headers } = head;
         self.lease = lease;
         self.context.times.answered = Some(self.context.times.until(clock::now()));
         let mut response = from_upstream(headers, status);
@@ -69,15 +66,11 @@ impl Flight {
             Err(_) => Some((crashed(), Source::Error)),
         };
         let origin = match replacement {
-            Some((exit, source)) => {
-                spelling = Spelling::default();
-                Origin::Whole(Some(self.replace(exit, source)))
-            }
+            Some((exit, source)) => Origin::Whole(Some(self.replace(exit, source))),
             None => Origin::upstream(connection, key),
         };
         add_headers(&mut self.context, &self.worker.options, Some((version, status)));
-        let head = self.head();
-        http::Response::from_parts(head, Downstream::new(origin, self, spelling))
+        self.reply(origin)
     }
 
     fn header_filter(&mut self) -> Result<Option<Box<Exit>>, Failure> {
@@ -98,15 +91,15 @@ impl Flight {
         body
     }
 
-    /// The head to send. A copy stays for the phases to come, if there are any.
-    fn head(&mut self) -> http::response::Parts {
-        let (mut head, ()) = http::Response::new(()).into_parts();
+    /// The response to send. A copy of its headers stays for the phases to come, if there are any.
+    fn reply(mut self: Box<Self>, origin: Origin) -> Reply {
         let watched = self.run.has(Phases::BODY_FILTER) || self.run.has(Phases::LOG);
-        if let Some(response) = &mut self.context.response {
-            head.status = response.status;
-            head.headers = if watched { response.headers.clone() } else { std::mem::take(&mut response.headers) };
-        }
-        head
+        let (status, headers) = match &mut self.context.response {
+            Some(response) if watched => (response.status, response.headers.clone()),
+            Some(response) => (response.status, std::mem::take(&mut response.headers)),
+            None => (StatusCode::OK, Headers::new()),
+        };
+        Reply { status, headers, body: Downstream::new(origin, self) }
     }
 
     /// The client's body for this request.

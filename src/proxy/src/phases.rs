@@ -1,7 +1,7 @@
 //! A request through its phases.
 
 use crate::arrival::Arrival;
-use crate::body::Downstream;
+use crate::body::Reply;
 use crate::buffering::buffer_body;
 use crate::clock;
 use crate::flight::{Flight, crashed};
@@ -11,10 +11,14 @@ use crate::respond::failure_exit;
 use crate::stream::{Entered, Limits, OpenStreams};
 use crate::upgrade::Tunnel;
 use crate::upstream::send::{Answered, Choice, Failure, Outgoing, send};
+use gwctl_http1::names::{
+    CONNECTION, CONTENT_TYPE, GRPC_MESSAGE, GRPC_STATUS, HOST, LOCATION, UPGRADE, X_FORWARDED_PROTO,
+};
+use gwctl_http1::{Headers, Value};
 use gwctl_plugins::{Body, Context, Exit, Phases, Scheme, Source, Upstream};
 use gwctl_router::{Gate, HeaderLookup, Match, Request as Asked, RequestPath};
-use http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION, UPGRADE};
-use http::{Response, StatusCode, Uri, Version};
+use http::header::HeaderValue;
+use http::{StatusCode, Uri, Version};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -22,7 +26,7 @@ use std::sync::Arc;
 const BUFFER_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Answers a request. Never fails: what goes wrong is an answer, too.
-pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
+pub(crate) async fn serve(arrival: Arrival) -> Reply {
     let Arrival { mut flight, refused, upgrades } = arrival;
     if let Some(exit) = refused {
         return flight.answer(exit, Source::Error);
@@ -73,8 +77,8 @@ pub(crate) async fn serve(arrival: Arrival) -> Response<Downstream> {
             let tunnel = Tunnel { stream, read, lease: answered.lease.take(), limits, entered: entered(&flight) };
             let mut response = flight.pass_on(answered);
             // A plugin may have put another answer in its place.
-            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                response.body_mut().set_tunnel(tunnel);
+            if response.status == StatusCode::SWITCHING_PROTOCOLS {
+                response.body.set_tunnel(tunnel);
             }
             response
         }
@@ -107,7 +111,7 @@ fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
         host,
         port: context.request.port,
         path: &path,
-        headers: &Headers(&context.request.headers),
+        headers: &Asking(&context.request.headers),
         sni: context.client.server_name.as_deref(),
         source: Some(SocketAddr::new(context.client.ip, context.client.port)),
         destination_ip: None,
@@ -158,13 +162,13 @@ fn way(found: &Match<'_, '_>, plan: &Plan) -> Option<Upstream> {
 /// The answer to a request whose protocol the route does not take.
 fn gate(found: &Match<'_, '_>, context: &Context) -> Option<Exit> {
     let request = &context.request;
-    let forwarded = request.header("x-forwarded-proto").filter(|_| context.client.trusted);
+    let forwarded = request.header(X_FORWARDED_PROTO).filter(|_| context.client.trusted);
     let https = forwarded.map_or(request.scheme == Scheme::Https, |proto| proto.eq_ignore_ascii_case("https"));
-    let content_type = request.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let content_type = request.headers.get(CONTENT_TYPE).map(Value::as_bytes);
     let upgrade = |message, to| {
         Exit::json(StatusCode::UPGRADE_REQUIRED, &serde_json::json!({ "message": message }))
-            .with_header(CONNECTION, HeaderValue::from_static("Upgrade"))
-            .with_header(UPGRADE, HeaderValue::from_static(to))
+            .with_header(CONNECTION, Value::from_static("Upgrade"))
+            .with_header(UPGRADE, Value::from_static(to))
     };
     match found.gate(https, request.version == Version::HTTP_2, content_type) {
         Gate::Pass => None,
@@ -177,8 +181,8 @@ fn gate(found: &Match<'_, '_>, context: &Context) -> Option<Exit> {
         )),
         Gate::UseGrpcs => {
             let mut exit = Exit::bytes(StatusCode::OK, "application/grpc", "");
-            exit.headers.insert("grpc-status", HeaderValue::from_static("1"));
-            exit.headers.insert("grpc-message", HeaderValue::from_static("gRPC request matched gRPCs route"));
+            exit.headers.insert(GRPC_STATUS, Value::from_static("1"));
+            exit.headers.insert(GRPC_MESSAGE, Value::from_static("gRPC request matched gRPCs route"));
             Some(exit)
         }
     }
@@ -193,7 +197,7 @@ fn redirect(status: u16, host: &str, target: &str) -> Exit {
     // nginx makes the pages of 301 and 302 itself, Kong those of the others.
     let kind = if matches!(status.as_u16(), 301 | 302) { "text/html" } else { "text/html; charset=UTF-8" };
     let mut exit = Exit::bytes(status, kind, page);
-    if let Ok(location) = HeaderValue::from_str(&Match::https_location(host, target)) {
+    if let Some(location) = Value::new(Match::https_location(host, target).as_bytes()) {
         exit.headers.insert(LOCATION, location);
     }
     exit
@@ -230,7 +234,6 @@ async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Answered, 
         tls: plan.and_then(|plan| plan.tls.clone()),
         uri: uri(&upstream, context).ok_or(Failure::Malformed("path"))?,
         prefix,
-        spelling: std::mem::take(&mut flight.spelling),
         host: upstream.host_header.clone(),
         upstream_host: balancer.and_then(|balancer| balancer.host_header.clone()),
     };
@@ -261,14 +264,14 @@ fn uri(upstream: &Upstream, context: &Context) -> Option<Uri> {
 }
 
 /// Whether the request asks for an upgrade that can be passed on.
-pub(crate) fn upgrades(version: Version, headers: &HeaderMap) -> bool {
+pub(crate) fn upgrades(version: Version, headers: &Headers) -> bool {
     version == Version::HTTP_11 && wants_websocket(headers)
 }
 
-struct Headers<'a>(&'a HeaderMap);
+struct Asking<'a>(&'a Headers);
 
-impl HeaderLookup for Headers<'_> {
+impl HeaderLookup for Asking<'_> {
     fn any_value(&self, name: &str, accept: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.0.get_all(name).iter().any(|value| accept(value.as_bytes()))
+        self.0.get_all(name).any(|value| accept(value.as_bytes()))
     }
 }

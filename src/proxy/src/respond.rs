@@ -2,19 +2,17 @@
 
 use crate::SERVER_NAME;
 use crate::clock;
-use crate::forward::{X_KONG_REQUEST_ID, append_via, remove_hop_by_hop};
+use crate::forward::{append_via, remove_hop_by_hop};
 use crate::options::ProxyOptions;
 use crate::upstream::send::Failure;
+use gwctl_http1::names::{
+    CONNECTION, CONTENT_LENGTH, KONG_DEBUG, SERVER, TRAILER, UPGRADE, VIA, X_KONG_PROXY_LATENCY, X_KONG_REQUEST_ID,
+    X_KONG_RESPONSE_LATENCY, X_KONG_UPSTREAM_LATENCY, X_KONG_UPSTREAM_STATUS,
+};
+use gwctl_http1::{Digits, Headers, Name, Value};
 use gwctl_plugins::{Context, Exit, Response, Source};
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, SERVER, UPGRADE, VIA};
 use http::{StatusCode, Version};
 use std::time::Duration;
-
-const X_KONG_RESPONSE_LATENCY: HeaderName = HeaderName::from_static("x-kong-response-latency");
-const X_KONG_UPSTREAM_LATENCY: HeaderName = HeaderName::from_static("x-kong-upstream-latency");
-const X_KONG_PROXY_LATENCY: HeaderName = HeaderName::from_static("x-kong-proxy-latency");
-const X_KONG_UPSTREAM_STATUS: HeaderName = HeaderName::from_static("x-kong-upstream-status");
-const KONG_DEBUG: HeaderName = HeaderName::from_static("kong-debug");
 
 /// Status and page of a failed request.
 pub(crate) fn failure_exit(failure: &Failure) -> Exit {
@@ -40,16 +38,17 @@ pub(crate) fn failure_exit(failure: &Failure) -> Exit {
 }
 
 /// Makes the upstream's head one of ours: connection headers removed, `Connection` kept only for an upgrade.
-pub(crate) fn from_upstream(mut headers: HeaderMap, status: StatusCode) -> Response {
-    let upgrade = (status == StatusCode::SWITCHING_PROTOCOLS).then(|| headers.get(UPGRADE).cloned()).flatten();
-    let trailer = headers.get(http::header::TRAILER).cloned();
+pub(crate) fn from_upstream(mut headers: Headers, status: StatusCode) -> Response {
+    let upgrade =
+        (status == StatusCode::SWITCHING_PROTOCOLS).then(|| headers.get(UPGRADE).map(Value::to_owned)).flatten();
+    let trailer = headers.get(TRAILER).map(Value::to_owned);
     remove_hop_by_hop(&mut headers);
     if let Some(upgrade) = upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(CONNECTION, Value::from_static("upgrade"));
         headers.insert(UPGRADE, upgrade);
     }
     if let Some(trailer) = trailer {
-        headers.insert(http::header::TRAILER, trailer);
+        headers.insert(TRAILER, trailer);
     }
     Response { status, headers, source: Source::Service }
 }
@@ -65,7 +64,7 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
     match upstream {
         Some((version, status)) => {
             if added.upstream_status {
-                headers.insert(X_KONG_UPSTREAM_STATUS, status_value(status));
+                headers.insert(X_KONG_UPSTREAM_STATUS, Digits::of(u64::from(status.as_u16())));
             }
             if added.upstream_latency {
                 headers.insert(X_KONG_UPSTREAM_LATENCY, millis(waited));
@@ -76,17 +75,17 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
             if added.via {
                 append_via(headers, version);
             }
-            if added.server && !headers.contains_key(SERVER) {
-                headers.insert(SERVER, HeaderValue::from_static(SERVER_NAME));
+            if added.server && !headers.contains(SERVER) {
+                headers.insert(SERVER, Value::from_static(SERVER_NAME));
             }
         }
         None => {
             if added.response_latency {
                 headers.insert(X_KONG_RESPONSE_LATENCY, millis(Some(passed)));
             }
-            if !(added.via && headers.contains_key(VIA)) {
+            if !(added.via && headers.contains(VIA)) {
                 if added.server {
-                    headers.insert(SERVER, HeaderValue::from_static(SERVER_NAME));
+                    headers.insert(SERVER, Value::from_static(SERVER_NAME));
                 } else {
                     headers.remove(SERVER);
                 }
@@ -101,35 +100,27 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
     }
 }
 
+const ROUTE_ID: Name<'static> = Name::from_static("kong-route-id");
+const ROUTE_NAME: Name<'static> = Name::from_static("kong-route-name");
+const SERVICE_ID: Name<'static> = Name::from_static("kong-service-id");
+const SERVICE_NAME: Name<'static> = Name::from_static("kong-service-name");
+
 fn add_debug(context: &mut Context) {
     let route = context.route.as_ref().map(|route| (Some(route.id.clone()), route.name.clone()));
     let service = context.service.as_ref().map(|service| (Some(service.id.clone()), service.name.clone()));
     let Some(response) = &mut context.response else { return };
-    for (names, entity) in
-        [(["kong-route-id", "kong-route-name"], route), (["kong-service-id", "kong-service-name"], service)]
-    {
+    for (names, entity) in [([ROUTE_ID, ROUTE_NAME], route), ([SERVICE_ID, SERVICE_NAME], service)] {
         let (id, name) = entity.unwrap_or_default();
         for (header, value) in names.into_iter().zip([id, name]) {
-            if let Some(value) = value.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok()) {
-                response.headers.insert(HeaderName::from_static(header), value);
+            if let Some(value) = value.as_ref().and_then(|value| Value::new(value.as_bytes())) {
+                response.headers.insert(header, value);
             }
         }
     }
 }
 
-/// The usual times and statuses are at hand as text.
-fn millis(time: Option<Duration>) -> HeaderValue {
-    const SHORT: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
-    let millis = time.map_or(0, |time| time.as_millis() as u64);
-    let short = usize::try_from(millis).ok().and_then(|millis| SHORT.get(millis));
-    short.map_or_else(|| HeaderValue::from(millis), |text| HeaderValue::from_static(text))
-}
-
-fn status_value(status: StatusCode) -> HeaderValue {
-    match status {
-        StatusCode::OK => HeaderValue::from_static("200"),
-        other => HeaderValue::from(other.as_u16()),
-    }
+fn millis(time: Option<Duration>) -> Digits {
+    Digits::of(time.map_or(0, |time| time.as_millis() as u64))
 }
 
 /// Length of an answer whose body is at hand; statuses without a body have none.
@@ -138,6 +129,6 @@ pub(crate) fn set_length(response: &mut Response, length: usize) {
     if bodiless {
         response.headers.remove(CONTENT_LENGTH);
     } else {
-        response.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        response.headers.insert(CONTENT_LENGTH, Digits::of(length as u64));
     }
 }

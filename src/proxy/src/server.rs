@@ -16,7 +16,6 @@ use crate::server::client::Client;
 use crate::server::window::Watch;
 use crate::transport::Transport;
 use crate::worker::{Stopping, Worker};
-use gwctl_http1::Spelling;
 use gwctl_plugins::Scheme;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
@@ -135,15 +134,14 @@ impl Worker {
             let stream = streams.stream();
             let (head, body) = request.into_parts();
             let is_head = head.method == http::Method::HEAD;
-            let arrival =
-                Arrival::new(&worker.latest(), &origin, head, ArrivingBody::Http2(body), Spelling::lower_case());
+            let arrival = Arrival::new(&worker.latest(), &origin, head.into(), ArrivingBody::Http2(body));
             async move {
                 let mut response = serve(arrival).await;
                 // The library sends whatever the body gives.
-                if is_head || matches!(response.status().as_u16(), 204 | 304) {
-                    response.body_mut().leave_out();
+                if is_head || matches!(response.status.as_u16(), 204 | 304) {
+                    response.body.leave_out();
                 }
-                Ok::<_, Infallible>(response.map(|body| stream.body(body)))
+                Ok::<_, Infallible>(response.into_http().map(|body| stream.body(body)))
             }
         });
         let mut builder = http2::Builder::new(watch.clone());

@@ -3,15 +3,14 @@
 use super::{Exit, ExitBody};
 use bytes::Bytes;
 use gwctl_entities::Value;
+use gwctl_http1::names::{CONTENT_TYPE, GRPC_MESSAGE, GRPC_STATUS};
+use gwctl_http1::{Digits, Headers, Value as HeaderText};
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
-const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const MEDIA_TYPE: &str = "application/grpc";
 
 /// Whether the headers are those of a gRPC message.
-pub(super) fn is_spoken(headers: &HeaderMap) -> bool {
+pub(super) fn is_spoken(headers: &Headers) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(MEDIA_TYPE.as_bytes()))
 }
 
@@ -21,13 +20,14 @@ pub(super) fn answer(exit: &mut Exit) {
         ExitBody::Page(message) | ExitBody::Fault(message) => message.clone(),
         ExitBody::Bytes(bytes) => message(bytes),
     };
-    exit.headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-    let status = HeaderValue::from(status(exit.status));
-    exit.headers.entry(GRPC_STATUS).or_insert(status);
-    if !message.is_empty()
-        && let Ok(message) = HeaderValue::from_str(&encoded(&message))
-    {
-        exit.headers.entry(GRPC_MESSAGE).or_insert(message);
+    exit.headers.insert(CONTENT_TYPE, HeaderText::from_static(MEDIA_TYPE));
+    if !exit.headers.contains(GRPC_STATUS) {
+        exit.headers.append(GRPC_STATUS, Digits::of(u64::from(status(exit.status))));
+    }
+    if !message.is_empty() && !exit.headers.contains(GRPC_MESSAGE) {
+        let message = encoded(&message);
+        // What is encoded can be a value.
+        exit.headers.append(GRPC_MESSAGE, HeaderText::new(message.as_bytes()).unwrap_or_default());
     }
     exit.body = ExitBody::Bytes(Bytes::new());
 }
@@ -77,9 +77,9 @@ fn encoded(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn answered(mut exit: Exit, content_type: &'static str) -> (Bytes, HeaderMap) {
-        let mut request = HeaderMap::new();
-        request.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    fn answered(mut exit: Exit, content_type: &'static str) -> (Bytes, Headers) {
+        let mut request = Headers::new();
+        request.insert(CONTENT_TYPE, HeaderText::from_static(content_type));
         let body = exit.render(&request, "id");
         (body, exit.headers)
     }
@@ -94,20 +94,20 @@ mod tests {
         ] {
             let (body, headers) = answered(exit, "application/grpc+proto");
             assert_eq!(
-                (headers["grpc-status"].to_str().unwrap(), headers["grpc-message"].to_str().unwrap()),
+                (headers.get_str(GRPC_STATUS).unwrap(), headers.get_str(GRPC_MESSAGE).unwrap()),
                 (status, message)
             );
-            assert_eq!((headers["content-type"].to_str().unwrap(), body.len()), ("application/grpc", 0));
+            assert_eq!((headers.get_str(CONTENT_TYPE).unwrap(), body.len()), ("application/grpc", 0));
         }
     }
 
     #[test]
     fn an_answer_made_for_grpc_and_other_clients_stay_as_they_are() {
         let mut own = Exit::bytes(StatusCode::OK, "application/grpc", "body");
-        own.headers.insert(GRPC_STATUS, HeaderValue::from_static("1"));
+        own.headers.insert(GRPC_STATUS, HeaderText::from_static("1"));
         let (body, headers) = answered(own, "application/grpc");
-        assert_eq!((body.as_ref(), headers["grpc-status"].to_str().unwrap()), (b"body".as_slice(), "1"));
+        assert_eq!((body.as_ref(), headers.get_str(GRPC_STATUS).unwrap()), (b"body".as_slice(), "1"));
         let (body, headers) = answered(Exit::page(StatusCode::NOT_FOUND, "x"), "application/json");
-        assert!(!body.is_empty() && !headers.contains_key("grpc-status"));
+        assert!(!body.is_empty() && !headers.contains(GRPC_STATUS));
     }
 }

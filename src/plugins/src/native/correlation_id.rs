@@ -83,7 +83,7 @@ impl Generator {
 impl Correlation {
     /// The client's own id, unless it is empty.
     fn sent(&self, context: &Context) -> Option<HeaderValue> {
-        context.request.headers.get(&self.header).filter(|value| !value.is_empty()).cloned()
+        context.request.headers.get(&self.header).filter(|value| !value.is_empty()).map(gwctl_http1::Value::to_owned)
     }
 }
 
@@ -95,7 +95,7 @@ impl Plugin for Correlation {
     fn access<'a>(&'a self, context: &'a mut Context) -> Step<'a> {
         let id = self.sent(context).unwrap_or_else(|| {
             let id = self.generator.make(context);
-            context.request.headers.insert(self.header.clone(), id.clone());
+            context.request.headers.insert(&self.header, &id);
             id
         });
         context.slots.put(CorrelationId(id));
@@ -107,7 +107,7 @@ impl Plugin for Correlation {
         let kept = context.slots.get::<CorrelationId>().map(|id| id.0.clone());
         let id = kept.or_else(|| self.sent(context)).unwrap_or_else(|| self.generator.make(context));
         if let Some(response) = &mut context.response {
-            response.headers.insert(self.header.clone(), id);
+            response.headers.insert(&self.header, id);
         }
         Ok(None)
     }

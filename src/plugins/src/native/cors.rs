@@ -3,11 +3,9 @@
 use super::{Built, Native, header_value, number, settings};
 use crate::{Context, Exit, Phases, Plugin, PluginError, PluginFacts, Step};
 use gwctl_entities::Record;
-use http::header::{
-    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY,
-};
+use gwctl_http1::names::{ACCESS_CONTROL_ALLOW_ORIGIN, ORIGIN, VARY};
+use gwctl_http1::{AsValue, Headers, Name};
+use http::header::HeaderValue;
 use http::{Method, StatusCode};
 use origins::Origins;
 use serde::Deserialize;
@@ -18,8 +16,15 @@ mod origins;
 /// Line of the table.
 pub(super) const NATIVE: Native = Native { name: "cors", priority: 2000, version: "3.9.1", build };
 
-const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
-const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+const ALLOW_CREDENTIALS: Name<'static> = Name::from_static("access-control-allow-credentials");
+const ALLOW_HEADERS: Name<'static> = Name::from_static("access-control-allow-headers");
+const ALLOW_METHODS: Name<'static> = Name::from_static("access-control-allow-methods");
+const ALLOW_PRIVATE_NETWORK: Name<'static> = Name::from_static("access-control-allow-private-network");
+const EXPOSE_HEADERS: Name<'static> = Name::from_static("access-control-expose-headers");
+const MAX_AGE: Name<'static> = Name::from_static("access-control-max-age");
+const REQUEST_HEADERS: Name<'static> = Name::from_static("access-control-request-headers");
+const REQUEST_METHOD: Name<'static> = Name::from_static("access-control-request-method");
+const REQUEST_PRIVATE_NETWORK: Name<'static> = Name::from_static("access-control-request-private-network");
 const DEFAULT_METHODS: &str = "GET,HEAD,PUT,PATCH,POST,DELETE,OPTIONS,TRACE,CONNECT";
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 const ANY: HeaderValue = HeaderValue::from_static("*");
@@ -74,53 +79,52 @@ fn build(config: &Record, _facts: &PluginFacts) -> Built {
 
 fn is_preflight(context: &Context) -> bool {
     let headers = &context.request.headers;
-    context.request.method == Method::OPTIONS
-        && headers.contains_key(ORIGIN)
-        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+    context.request.method == Method::OPTIONS && headers.contains(ORIGIN) && headers.contains(REQUEST_METHOD)
 }
 
 impl Cors {
     /// Writes who may read the response and whether with credentials.
-    fn allow(&self, request: &HeaderMap, response: &mut HeaderMap) {
+    fn allow(&self, request: &Headers, response: &mut Headers) {
         let origin = request.get(ORIGIN);
-        let vary = |response: &mut HeaderMap| _ = response.append(VARY, HeaderValue::from_static("Origin"));
+        let vary = |response: &mut Headers| response.append(VARY, HeaderValue::from_static("Origin"));
         if self.origins.vary() {
             vary(response);
         }
         let allowed = self.origins.allowed(origin);
         let any = allowed.as_ref() == Some(&ANY);
         match allowed {
-            Some(allowed) => _ = response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed),
+            Some(allowed) => response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed),
             None => _ = response.remove(ACCESS_CONTROL_ALLOW_ORIGIN),
         }
         if !self.credentials {
             return;
         }
         if !any {
-            response.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, TRUE);
+            response.insert(ALLOW_CREDENTIALS, TRUE);
         } else if let Some(origin) = origin {
             // Browsers take no credentials for the star, so the origin is named.
             vary(response);
-            response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-            response.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, TRUE);
+            response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            response.insert(ALLOW_CREDENTIALS, TRUE);
         }
     }
 
-    fn answer(&self, request: &HeaderMap) -> Exit {
+    fn answer(&self, request: &Headers) -> Exit {
         let mut exit = Exit::empty(StatusCode::OK);
         let headers = &mut exit.headers;
         self.allow(request, headers);
-        if headers.contains_key(VARY) {
+        if headers.contains(VARY) {
             headers.insert(VARY, HeaderValue::from_static("Origin"));
         }
-        if let Some(allowed) = self.headers.as_ref().or_else(|| request.get(ACCESS_CONTROL_REQUEST_HEADERS)) {
-            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed.clone());
+        let configured = self.headers.as_ref().map(AsValue::as_value);
+        if let Some(allowed) = configured.or_else(|| request.get(REQUEST_HEADERS)) {
+            headers.insert(ALLOW_HEADERS, allowed);
         }
-        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, self.methods.clone());
+        headers.insert(ALLOW_METHODS, &self.methods);
         if let Some(max_age) = &self.max_age {
-            headers.insert(ACCESS_CONTROL_MAX_AGE, max_age.clone());
+            headers.insert(MAX_AGE, max_age);
         }
-        if self.private_network && request.get(REQUEST_PRIVATE_NETWORK) == Some(&TRUE) {
+        if self.private_network && request.get(REQUEST_PRIVATE_NETWORK).is_some_and(|value| value == "true") {
             headers.insert(ALLOW_PRIVATE_NETWORK, TRUE);
         }
         exit
@@ -150,7 +154,7 @@ impl Plugin for Cors {
         if let Some(response) = &mut context.response {
             self.allow(&context.request.headers, &mut response.headers);
             if let Some(exposed) = &self.exposed {
-                response.headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed.clone());
+                response.headers.insert(EXPOSE_HEADERS, exposed);
             }
         }
         Ok(None)

@@ -7,7 +7,8 @@ use crate::{
     Scheme, Source, Step, Upstream,
 };
 use gwctl_entities::{Record, Value};
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use gwctl_http1::{Headers, Name};
+use http::header::{HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +102,7 @@ pub(super) fn context(method: &str, target: &str) -> Context {
 /// Adds a request header.
 pub(super) fn with(mut context: Context, name: &str, value: &str) -> Context {
     let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
-    context.request.headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+    context.request.headers.append(&name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
     context
 }
 
@@ -121,8 +122,8 @@ pub(super) fn body(context: &Context) -> &str {
 }
 
 /// A header as text, empty when absent; several values are joined by `|`.
-pub(super) fn text(headers: &HeaderMap, name: &str) -> String {
-    let values: Vec<_> = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+pub(super) fn text(headers: &Headers, name: &str) -> String {
+    let values: Vec<_> = headers.get_all(name).map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
     values.join("|")
 }
 
@@ -136,12 +137,8 @@ pub(super) fn access(plugin: &dyn Plugin, context: &mut Context) -> Result<Optio
     }
 }
 /// Gives the request a response of the upstream and runs header_filter. The headers then.
-pub(super) fn respond(
-    plugin: &dyn Plugin,
-    context: &mut Context,
-    headers: &[(&'static str, &'static str)],
-) -> HeaderMap {
-    let pairs = headers.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+pub(super) fn respond(plugin: &dyn Plugin, context: &mut Context, headers: &[(&'static str, &'static str)]) -> Headers {
+    let pairs = headers.iter().map(|(name, value)| (Name::from_static(name), HeaderValue::from_static(value)));
     let headers = pairs.collect();
     context.response = Some(Response { status: StatusCode::OK, headers, source: Source::Service });
     assert!(plugin.header_filter(context).unwrap().is_none());

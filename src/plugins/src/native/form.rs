@@ -4,7 +4,7 @@ use super::arguments::{self, Found};
 use crate::{Body, Request};
 use bytes::Bytes;
 use gwctl_entities::{Map, Value};
-use http::header::CONTENT_TYPE;
+use gwctl_http1::names::CONTENT_TYPE;
 
 /// A request body with named values, by its content type.
 pub(super) enum Form {

@@ -2,14 +2,11 @@
 
 use crate::{Context, PluginError};
 use gwctl_entities::{Record, Value};
-use http::header::{HeaderName, HeaderValue};
+use gwctl_http1::names::{
+    X_ANONYMOUS_CONSUMER, X_CONSUMER_CUSTOM_ID, X_CONSUMER_ID, X_CONSUMER_USERNAME, X_CREDENTIAL_IDENTIFIER,
+};
+use gwctl_http1::{Name, Value as HeaderText};
 use std::sync::Arc;
-
-const CONSUMER_ID: HeaderName = HeaderName::from_static("x-consumer-id");
-const CONSUMER_CUSTOM_ID: HeaderName = HeaderName::from_static("x-consumer-custom-id");
-const CONSUMER_USERNAME: HeaderName = HeaderName::from_static("x-consumer-username");
-const ANONYMOUS_CONSUMER: HeaderName = HeaderName::from_static("x-anonymous-consumer");
-const CREDENTIAL_IDENTIFIER: HeaderName = HeaderName::from_static("x-credential-identifier");
 
 /// Names the consumer in the context and to the upstream. What the client itself sent under these headers never
 /// passes. `identifier` is how the upstream is told the credential.
@@ -20,17 +17,17 @@ pub(super) fn identify(
     identifier: Option<&str>,
 ) {
     let told = |field: &str| consumer.as_ref().and_then(|consumer| consumer.get(field)).and_then(Value::as_str);
-    tell(context, CONSUMER_ID, told("id"));
-    tell(context, CONSUMER_CUSTOM_ID, told("custom_id"));
-    tell(context, CONSUMER_USERNAME, told("username"));
-    tell(context, CREDENTIAL_IDENTIFIER, identifier);
-    tell(context, ANONYMOUS_CONSUMER, credential.is_none().then_some("true"));
+    tell(context, X_CONSUMER_ID, told("id"));
+    tell(context, X_CONSUMER_CUSTOM_ID, told("custom_id"));
+    tell(context, X_CONSUMER_USERNAME, told("username"));
+    tell(context, X_CREDENTIAL_IDENTIFIER, identifier);
+    tell(context, X_ANONYMOUS_CONSUMER, credential.is_none().then_some("true"));
     context.authenticate(consumer, credential);
 }
 
-fn tell(context: &mut Context, name: HeaderName, value: Option<&str>) {
-    match value.and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok()) {
-        Some(value) => _ = context.request.headers.insert(name, value),
+fn tell(context: &mut Context, name: Name<'_>, value: Option<&str>) {
+    match value.and_then(|value| HeaderText::new(value.as_bytes())) {
+        Some(value) => context.request.headers.insert(name, value),
         None => _ = context.request.headers.remove(name),
     }
 }

@@ -7,7 +7,9 @@ use super::{Built, Native, header_names, header_value, settings};
 use crate::{Context, Exit, Needs, Phases, Plugin, PluginError, PluginFacts, Step};
 use bytes::Bytes;
 use gwctl_entities::{Record, Value};
-use http::header::{HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use gwctl_http1::Headers;
+use gwctl_http1::names::WWW_AUTHENTICATE;
+use http::header::{HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -65,9 +67,9 @@ fn build(config: &Record, _facts: &PluginFacts) -> Built {
     Ok(Arc::new(KeyAuth { names: names.collect(), challenge, config }))
 }
 
-fn in_headers(headers: &HeaderMap, names: &[HeaderName]) -> Found {
-    let Some(name) = names.iter().find(|name| headers.contains_key(*name)) else { return Found::Absent };
-    let mut values = headers.get_all(name).iter();
+fn in_headers(headers: &Headers, names: &[HeaderName]) -> Found {
+    let Some(name) = names.iter().find(|name| headers.contains(*name)) else { return Found::Absent };
+    let mut values = headers.get_all(name);
     match (values.next(), values.next()) {
         (Some(value), None) => Found::Text(Bytes::copy_from_slice(value.as_bytes())),
         _ => Found::Many,
@@ -137,7 +139,7 @@ impl KeyAuth {
     }
 
     fn refuse(&self, refusal: Refusal) -> Exit {
-        Exit::page(StatusCode::UNAUTHORIZED, refusal.message()).with_header(WWW_AUTHENTICATE, self.challenge.clone())
+        Exit::page(StatusCode::UNAUTHORIZED, refusal.message()).with_header(WWW_AUTHENTICATE, &self.challenge)
     }
 }
 

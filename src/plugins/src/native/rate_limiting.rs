@@ -6,8 +6,10 @@
 use super::{Built, Native, number, path, settings};
 use crate::{Context, Exit, Phases, Plugin, PluginError, PluginFacts, Step};
 use gwctl_entities::Record;
+use gwctl_http1::names::{RATELIMIT_LIMIT, RATELIMIT_REMAINING, RATELIMIT_RESET, RETRY_AFTER};
+use gwctl_http1::{Name, Value as HeaderText};
 use http::StatusCode;
-use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{HeaderName, HeaderValue};
 use period::Period;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -19,9 +21,6 @@ mod period;
 /// Line of the table.
 pub(super) const NATIVE: Native = Native { name: "rate-limiting", priority: 910, version: "3.9.1", build };
 
-const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
-const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
-const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 const UNBOUND: &str = "00000000-0000-0000-0000-000000000000";
 
 /// `fault_tolerant` is not here: counters in memory do not fail.
@@ -67,8 +66,8 @@ struct Limit {
     most: f64,
     /// The same as text.
     shown: HeaderValue,
-    limit_header: HeaderName,
-    remaining_header: HeaderName,
+    limit_header: Name<'static>,
+    remaining_header: Name<'static>,
 }
 
 /// What one limit says about a request.
@@ -128,8 +127,8 @@ fn limits(config: &Config) -> Vec<Limit> {
                 period: Period::$period,
                 most,
                 shown: number(most),
-                limit_header: HeaderName::from_static(concat!("x-ratelimit-limit-", stringify!($field))),
-                remaining_header: HeaderName::from_static(concat!("x-ratelimit-remaining-", stringify!($field))),
+                limit_header: Name::from_static(concat!("x-ratelimit-limit-", stringify!($field))),
+                remaining_header: Name::from_static(concat!("x-ratelimit-remaining-", stringify!($field))),
             })
         };
     }
@@ -145,7 +144,7 @@ fn limits(config: &Config) -> Vec<Limit> {
 }
 
 /// Headers for the response, set when its head is known.
-struct Told(Vec<(HeaderName, HeaderValue)>);
+struct Told(Vec<(Name<'static>, HeaderValue)>);
 
 /// Looking at all windows of a client and counting in them is one step under one of these locks. They are those of
 /// the process, since the plugin object of a row is replaced when the row changes and its counters stay.
@@ -213,7 +212,7 @@ impl RateLimiting {
     }
 
     /// The headers. The unnumbered ones tell the limit that is nearest, of equals the longest.
-    fn tell(&self, usage: &[Usage<'_>], passes: bool, now: u64) -> Vec<(HeaderName, HeaderValue)> {
+    fn tell(&self, usage: &[Usage<'_>], passes: bool, now: u64) -> Vec<(Name<'static>, HeaderValue)> {
         let mut told = Vec::with_capacity(usage.len() * 2 + 4);
         let mut nearest: Option<(&Limit, f64, HeaderValue)> = None;
         for Usage { limit, remaining } in usage {
@@ -224,13 +223,17 @@ impl RateLimiting {
             if nearest.as_ref().is_none_or(|(_, least, _)| left <= *least) {
                 nearest = Some((limit, left, text.clone()));
             }
-            told.push((limit.limit_header.clone(), limit.shown.clone()));
-            told.push((limit.remaining_header.clone(), text));
+            told.push((limit.limit_header, limit.shown.clone()));
+            told.push((limit.remaining_header, text));
         }
         if let Some((limit, _, remaining)) = nearest {
             let passed = now - limit.period.window(now).0;
             let reset = HeaderValue::from(limit.period.seconds().saturating_sub(passed).max(1));
-            told.extend([(LIMIT, limit.shown.clone()), (REMAINING, remaining), (RESET, reset.clone())]);
+            told.extend([
+                (RATELIMIT_LIMIT, limit.shown.clone()),
+                (RATELIMIT_REMAINING, remaining),
+                (RATELIMIT_RESET, reset.clone()),
+            ]);
             if !passes {
                 told.push((RETRY_AFTER, reset));
             }
@@ -261,9 +264,9 @@ impl Plugin for RateLimiting {
         if let (Some(Told(told)), Some(response)) = (context.slots.take::<Told>(), &mut context.response) {
             for (name, value) in told {
                 // An upstream that limits, too, keeps its own headers behind ours.
-                let theirs: Vec<_> = response.headers.get_all(&name).iter().cloned().collect();
-                response.headers.insert(name.clone(), value);
-                theirs.into_iter().for_each(|value| _ = response.headers.append(name.clone(), value));
+                let theirs: Vec<_> = response.headers.get_all(name).map(HeaderText::to_owned).collect();
+                response.headers.insert(name, value);
+                theirs.iter().for_each(|value| response.headers.append(name, value));
             }
         }
         Ok(None)

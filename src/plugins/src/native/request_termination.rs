@@ -5,8 +5,10 @@ use super::form::Form;
 use super::{Built, Native, header_names, header_value, path, settings};
 use crate::{Body, Context, Exit, ExitBody, Needs, Phases, Plugin, PluginError, PluginFacts, Step};
 use gwctl_entities::{Map, Record, Value};
+use gwctl_http1::Headers;
+use gwctl_http1::names::CONTENT_TYPE;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -64,7 +66,7 @@ fn default_message(status: StatusCode) -> Option<&'static str> {
 
 impl Trigger {
     fn is_in(&self, context: &Context) -> bool {
-        let header = self.headers.iter().any(|name| context.request.headers.contains_key(name));
+        let header = self.headers.iter().any(|name| context.request.headers.contains(name));
         header || arguments::find(arguments::query(context), &self.argument) != Found::Absent
     }
 }
@@ -118,10 +120,10 @@ fn present(record: &Map<String, Value>) -> Value {
     record.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn headers(headers: &HeaderMap) -> Value {
+fn headers(headers: &Headers) -> Value {
     let mut all = Map::new();
     for (name, value) in headers {
-        arguments::add(&mut all, name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into());
+        arguments::add(&mut all, name.to_ascii_lowercase(), String::from_utf8_lossy(value.as_bytes()).into());
     }
     Value::Object(all)
 }
@@ -155,7 +157,7 @@ impl Plugin for Termination {
             (Some(body), _) => {
                 exit.body = ExitBody::Bytes(body.clone().into());
                 if let Some(content_type) = &self.content_type {
-                    exit.headers.insert(CONTENT_TYPE, content_type.clone());
+                    exit.headers.insert(CONTENT_TYPE, content_type);
                 }
             }
             (None, Some(message)) => exit = Exit::json(self.status, &json!({ "message": message })),

@@ -1,9 +1,9 @@
 //! One line. Queries stay out of it: they may carry keys.
 
 use crate::refused::Refused;
+use gwctl_http1::names::{REFERER, USER_AGENT};
 use gwctl_plugins::{Context, Source};
 use http::Version;
-use http::header::{REFERER, USER_AGENT};
 use serde_json::{Map, Value};
 use std::io::Write;
 use std::time::Duration;

@@ -1,6 +1,8 @@
 use super::*;
+use gwctl_http1::names::{REFERER, USER_AGENT};
+use gwctl_http1::{Headers, Value as HeaderText};
 use gwctl_plugins::{Body, Client, EmptyDirectory, Node, Request, Response, Scheme, Source, Times};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use http::{HeaderValue, Method, StatusCode, Version};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,7 +13,7 @@ pub(crate) fn answered(status: u16) -> Context {
         method: Method::GET,
         uri: "/".parse().unwrap(),
         version: Version::HTTP_11,
-        headers: HeaderMap::new(),
+        headers: Headers::new(),
         scheme: Scheme::Http,
         host: "example.test".to_owned(),
         port: 8000,
@@ -21,7 +23,7 @@ pub(crate) fn answered(status: u16) -> Context {
     let mut context =
         Context::new(node, HeaderValue::from_static("00"), client, request, Times::start(std::time::Instant::now(), 0));
     let status = StatusCode::from_u16(status).unwrap();
-    context.response = Some(Response { status, headers: HeaderMap::new(), source: Source::Service });
+    context.response = Some(Response { status, headers: Headers::new(), source: Source::Service });
     context.response_size = 12;
     context.times.started_millis = 1_800_000_000_123;
     context
@@ -46,8 +48,8 @@ fn a_line_is_that_of_nginx_and_holds_no_query_and_no_forged_line() {
     let mut context = answered(200);
     context.request.uri = "/a%20b?apikey=secret".parse().unwrap();
     let headers = &mut context.request.headers;
-    headers.insert("user-agent", HeaderValue::from_bytes(b"ag\"ent\xff").unwrap());
-    headers.insert("referer", HeaderValue::from_static("https://a.example/?token=secret"));
+    headers.insert(USER_AGENT, HeaderText::new(b"ag\"ent\xff").unwrap());
+    headers.insert(REFERER, HeaderText::from_static("https://a.example/?token=secret"));
     collector.add(&context);
     let text = written(log, collector, &path);
     assert_eq!(

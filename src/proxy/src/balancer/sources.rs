@@ -2,9 +2,11 @@
 
 use crate::balancer::continuum::xxh32;
 use gwctl_entities::view::Upstream;
+use gwctl_http1::names::{COOKIE, SET_COOKIE};
+use gwctl_http1::{Headers, Value as HeaderText};
 use gwctl_plugins::Context;
 use gwctl_router::RequestPath;
-use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
+use http::header::{HeaderName, HeaderValue};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
@@ -87,7 +89,7 @@ impl Sources {
             .then(|| xxh32(client.to_canonical().to_string().as_bytes()))
     }
 
-    fn value<'c>(&self, source: &Source, context: &'c Context) -> Option<Cow<'c, [u8]>> {
+    fn value<'c>(&self, source: &'c Source, context: &'c Context) -> Option<Cow<'c, [u8]>> {
         let request = &context.request;
         match source {
             Source::None => None,
@@ -129,8 +131,8 @@ fn source(kind: Option<&str>, header: Option<&str>, query_arg: Option<&str>, cap
 }
 
 /// All values of a header, as nginx joins them.
-fn joined<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Cow<'h, [u8]>> {
-    let mut values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+fn joined<'h>(headers: &'h Headers, name: &'h HeaderName) -> Option<Cow<'h, [u8]>> {
+    let mut values = headers.get_all(name).map(HeaderText::as_bytes);
     let first = values.next()?;
     let rest: Vec<_> = values.collect();
     if rest.is_empty() {
@@ -139,8 +141,8 @@ fn joined<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Cow<'h, [u8]>
     Some([&[first], rest.as_slice()].concat().join(b", ".as_slice()).into())
 }
 
-fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let texts = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+fn cookie<'h>(headers: &'h Headers, name: &str) -> Option<&'h str> {
+    let texts = headers.get_all(COOKIE).filter_map(HeaderText::to_str);
     let mut pairs = texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
@@ -156,10 +158,10 @@ fn capture<'c>(context: &'c Context, group: &str) -> Option<&'c str> {
 }
 
 /// Adds the cookie to a response, in place of one of the same name.
-pub(crate) fn set_cookie(headers: &mut HeaderMap, cookie: HeaderValue) {
+pub(crate) fn set_cookie(headers: &mut Headers, cookie: HeaderValue) {
     let name_end = cookie.as_bytes().iter().position(|byte| *byte == b'=').map_or(0, |end| end + 1);
     let prefix = cookie.as_bytes()[..name_end].to_vec();
-    let others: Vec<_> = headers.get_all(SET_COOKIE).iter().cloned().collect();
+    let others: Vec<_> = headers.get_all(SET_COOKIE).map(HeaderText::to_owned).collect();
     headers.remove(SET_COOKIE);
     let kept = others.into_iter().filter(|other| !other.as_bytes().starts_with(&prefix));
     for value in kept.chain([cookie]) {
@@ -170,6 +172,7 @@ pub(crate) fn set_cookie(headers: &mut HeaderMap, cookie: HeaderValue) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gwctl_http1::Name;
     use gwctl_plugins::{Body, Client, EmptyDirectory, Node, Request, Scheme, Times};
     use http::uri::PathAndQuery;
     use http::{Method, Version};
@@ -179,9 +182,9 @@ mod tests {
     fn context(target: &'static str, headers: &[(&'static str, &'static str)]) -> Context {
         let ip = IpAddr::from([10, 0, 0, 9]);
         let client = Client { peer: ip, peer_port: 1, ip, port: 1, trusted: false, server_name: None };
-        let mut map = HeaderMap::new();
+        let mut map = Headers::new();
         for (name, value) in headers {
-            map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            map.append(Name::from_static(name), HeaderValue::from_static(value));
         }
         let request = Request {
             method: Method::GET,
@@ -256,11 +259,11 @@ mod tests {
 
     #[test]
     fn a_cookie_replaces_its_namesake_only() {
-        let mut headers = HeaderMap::new();
+        let mut headers = Headers::new();
         headers.append(SET_COOKIE, HeaderValue::from_static("sid=old"));
         headers.append(SET_COOKIE, HeaderValue::from_static("sidecar=1"));
         set_cookie(&mut headers, HeaderValue::from_static("sid=new; Path=/"));
-        let values: Vec<_> = headers.get_all(SET_COOKIE).iter().collect();
+        let values: Vec<_> = headers.get_all(SET_COOKIE).collect();
         assert_eq!(values, ["sidecar=1", "sid=new; Path=/"]);
     }
 }

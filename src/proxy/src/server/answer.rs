@@ -1,14 +1,15 @@
 //! A response on its way to a client of HTTP/1.
 
-use crate::body::{BodyFault, Downstream, READ_AHEAD};
+use crate::body::{BodyFault, Downstream, READ_AHEAD, Reply};
 use crate::clock;
 use crate::server::client::{Client, Shared};
 use crate::transport::Outbox;
 use crate::upgrade::Tunnel;
 use bytes::Bytes;
+use gwctl_http1::names::{CONNECTION, CONTENT_LENGTH, DATE};
 use gwctl_http1::{Framing, Persistence, write_chunk_size, write_last_chunk, write_response};
-use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, HeaderValue};
-use http::{Method, Response, StatusCode, Version};
+use gwctl_http1::{Headers, Value};
+use http::{HeaderMap, Method, StatusCode, Version};
 use http_body::{Body, Frame};
 use std::cell::Cell;
 use std::io;
@@ -42,23 +43,23 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Writes the head, not to the client yet.
-    pub(crate) fn new(asked: &Asked, client: &mut Client, response: Response<Downstream>) -> Answer {
-        let (mut head, body) = response.into_parts();
-        let framing = framing(asked, head.status, &mut head.headers, &body);
-        let wanted = asked.keep_alive && !head.headers.get(CONNECTION).is_some_and(closes);
+    pub(crate) fn new(asked: &Asked, client: &mut Client, reply: Reply) -> Answer {
+        let Reply { status, mut headers, body } = reply;
+        let framing = framing(asked, status, &mut headers, &body);
+        let wanted = asked.keep_alive && !headers.get(CONNECTION).is_some_and(closes);
         let keep_alive = wanted && framing != Framing::UntilClose && can_go_on(client, &body);
         let persistence = match asked.version {
-            _ if head.status == StatusCode::SWITCHING_PROTOCOLS => Persistence::Upgrade,
+            _ if status == StatusCode::SWITCHING_PROTOCOLS => Persistence::Upgrade,
             _ if !keep_alive => Persistence::Close,
             Version::HTTP_10 => Persistence::Told,
             _ => Persistence::Usual,
         };
         let mut out = Outbox::default();
         let interim = client.take_interim();
-        let date = if head.headers.contains_key(DATE) { [b' '; DATE_LENGTH] } else { date() };
+        let date = if headers.contains(DATE) { [b' '; DATE_LENGTH] } else { date() };
         out.write(|out| {
             out.extend_from_slice(interim);
-            write_response(out, head.status, &head.headers, body.spelling(), framing, persistence, &date);
+            write_response(out, status, &headers, framing, persistence, &date);
         });
         let left = if let Framing::Length(length) = framing { length } else { 0 };
         let ended = matches!(framing, Framing::None | Framing::Length(0));
@@ -154,7 +155,7 @@ impl Answer {
     }
 }
 
-fn closes(value: &HeaderValue) -> bool {
+fn closes(value: Value<'_>) -> bool {
     value.as_bytes().eq_ignore_ascii_case(b"close")
 }
 
@@ -167,7 +168,7 @@ fn can_go_on(client: &Client, body: &Downstream) -> bool {
 }
 
 /// How the body is sent; takes the length off a head that must not have one.
-fn framing(asked: &Asked, status: StatusCode, headers: &mut HeaderMap, body: &Downstream) -> Framing {
+fn framing(asked: &Asked, status: StatusCode, headers: &mut Headers, body: &Downstream) -> Framing {
     if status.is_informational() || status == StatusCode::NO_CONTENT {
         headers.remove(CONTENT_LENGTH);
         return Framing::None;
@@ -175,7 +176,7 @@ fn framing(asked: &Asked, status: StatusCode, headers: &mut HeaderMap, body: &Do
     if asked.method == Method::HEAD || status == StatusCode::NOT_MODIFIED {
         return Framing::None;
     }
-    let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let declared = headers.get_str(CONTENT_LENGTH).and_then(|length| length.parse().ok());
     match declared.or_else(|| body.size_hint().exact()) {
         Some(length) => Framing::Length(length),
         None if asked.version == Version::HTTP_10 => Framing::UntilClose,

@@ -1,6 +1,6 @@
 //! A client's connection over HTTP/1: one request after the other, in the order they came.
 
-use crate::arrival::{Arrival, ArrivingBody, Origin};
+use crate::arrival::{Arrival, ArrivingBody, Head, Origin};
 use crate::clock;
 use crate::patience::{Patient, is_due};
 use crate::phases::serve;
@@ -12,10 +12,10 @@ use crate::transport::{Outbox, Transport};
 use crate::upgrade::{Tunnel, splice};
 use crate::worker::{Stopping, Worker};
 use bytes::Bytes;
-use gwctl_http1::{Framing, Limits, Persistence, RequestHead, Spelling, write_response};
+use gwctl_http1::names::{CONTENT_LENGTH, SERVER, X_KONG_REQUEST_ID};
+use gwctl_http1::{Framing, Headers, Limits, Persistence, RequestHead, Value, write_response};
 use gwctl_plugins::Exit;
-use http::header::CONTENT_LENGTH;
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -136,15 +136,14 @@ impl Worker {
             return Ok(End::Closed);
         }
         let (method, version, keep_alive) = (head.method.clone(), head.version, head.keep_alive);
-        let (mut parts, ()) = http::Request::new(()).into_parts();
-        (parts.method, parts.uri, parts.version, parts.headers) =
-            (head.method, head.target, head.version, head.headers);
-        let body = match head.framing {
+        let RequestHead { framing, target, headers, .. } = head;
+        let head = Head { method: head.method, target, version, headers };
+        let body = match framing {
             Framing::Length(length) => ArrivingBody::Http1(client.clone(), Some(length)),
             Framing::Chunked => ArrivingBody::Http1(client.clone(), None),
             Framing::None | Framing::UntilClose => ArrivingBody::None,
         };
-        let mut serving = pin!(serve(Arrival::new(&self.latest(), origin, parts, body, head.spelling)));
+        let mut serving = pin!(serve(Arrival::new(&self.latest(), origin, head, body)));
         let mut begun = false;
         let response = poll_fn(|task| {
             if std::mem::replace(&mut begun, true) {
@@ -203,19 +202,19 @@ impl Worker {
         let (id, status) = (worker.ids.next(), refusal.status);
         let mut exit = Exit::fault(status, refusal.message);
         let text = id.to_str().unwrap_or_default();
-        let body = exit.render_by(&HeaderMap::new(), text, &options.error_templates);
+        let body = exit.render_by(&Headers::new(), text, &options.error_templates);
         worker.tell_refused(origin, status, &refusal.reason, body.len(), text);
         let mut headers = exit.headers;
         headers.remove(CONTENT_LENGTH);
         if options.headers.server {
-            headers.insert(http::header::SERVER, http::HeaderValue::from_static(crate::SERVER_NAME));
+            headers.insert(SERVER, Value::from_static(crate::SERVER_NAME));
         }
         if options.headers.request_id {
-            headers.insert(crate::forward::X_KONG_REQUEST_ID, id);
+            headers.insert(X_KONG_REQUEST_ID, &id);
         }
-        let (framing, spelling) = (Framing::Length(body.len() as u64), Spelling::default());
+        let framing = Framing::Length(body.len() as u64);
         let mut out = Outbox::default();
-        out.write(|out| write_response(out, status, &headers, &spelling, framing, Persistence::Close, &date()));
+        out.write(|out| write_response(out, status, &headers, framing, Persistence::Close, &date()));
         out.push(Bytes::clone(&body));
         poll_fn(|task| out.poll_write(task, client.borrow_mut().stream(), |_| {})).await
     }

@@ -7,9 +7,9 @@ use crate::transport::Transport;
 use crate::upstream::http1::Http1;
 use crate::upstream::outbound::Outbound;
 use bytes::{Bytes, BytesMut};
-use gwctl_http1::{Fault, Spelling};
+use gwctl_http1::{Fault, Headers};
 use gwctl_plugins::Scheme;
-use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
+use http::{Method, Request, StatusCode, Uri, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http2};
@@ -55,8 +55,6 @@ pub(crate) struct RequestHead<'a> {
     /// For the target of HTTP/2.
     pub(crate) scheme: Scheme,
     pub(crate) headers: Forwarded<'a>,
-    /// How the client spelled the names of its headers.
-    pub(crate) spelling: &'a Spelling,
 }
 
 impl RequestHead<'_> {
@@ -77,9 +75,7 @@ impl RequestHead<'_> {
 pub(crate) struct ResponseHead {
     pub(crate) status: StatusCode,
     pub(crate) version: Version,
-    pub(crate) headers: HeaderMap,
-    /// How the names of the headers were spelled.
-    pub(crate) spelling: Spelling,
+    pub(crate) headers: Headers,
 }
 
 /// Why no response came, or not all of it.
@@ -177,16 +173,16 @@ impl Connection {
         match &mut self.way {
             Way::Http1(connection) => {
                 let head = connection.send(head, body).await?;
-                let gwctl_http1::ResponseHead { status, version, headers, spelling, .. } = head;
-                Ok(ResponseHead { status, version, headers, spelling })
+                let gwctl_http1::ResponseHead { status, version, headers, .. } = head;
+                Ok(ResponseHead { status, version, headers })
             }
             Way::Http2 { sender, incoming } => {
                 let sending = sender.try_send_request(head.http2(body));
                 let response = Box::pin(sending).await.map_err(failed)?;
                 let (head, body) = response.into_parts();
                 *incoming = Some(body);
-                let spelling = Spelling::lower_case();
-                Ok(ResponseHead { status: head.status, version: head.version, headers: head.headers, spelling })
+                let headers = Headers::of_http2(&head.headers);
+                Ok(ResponseHead { status: head.status, version: head.version, headers })
             }
             Way::Passed => Err(SendError::Unsent(body)),
         }

@@ -258,9 +258,8 @@ impl Sending {
         };
         self.output.write(|out| {
             out.reserve(FIRST_WRITE);
-            write_request_with(out, head.method, head.target, head.spelling, framing, |fields| {
-                head.headers.give(|name, value| fields.write(name, value));
-            });
+            let sent = &head.headers.context.request.headers;
+            write_request_with(out, head.method, head.target, sent, framing, |fields| head.headers.give(fields));
         });
         self.chunked = framing == Framing::Chunked;
         self.ended = framing == Framing::None;

@@ -14,7 +14,6 @@ use crate::upstream::pool::PoolKey;
 use crate::upstream::tls::TlsSettings;
 use crate::worker::Worker;
 use bytes::Bytes;
-use gwctl_http1::Spelling;
 use gwctl_plugins::{Body, BodyError, BodyStream, Context, Scheme, Try, Upstream};
 use http::{HeaderValue, Method, Uri};
 use std::io;
@@ -96,8 +95,6 @@ pub(crate) struct Outgoing {
     pub(crate) upstream_host: Option<String>,
     /// HTTP/2, for gRPC.
     pub(crate) http2: bool,
-    /// How the client spelled the names of its headers.
-    pub(crate) spelling: Spelling,
     /// How the service wants TLS; None: as by default.
     pub(crate) tls: Option<Arc<TlsSettings>>,
 }
@@ -353,7 +350,6 @@ impl Exchange<'_> {
             target: &self.outgoing.uri,
             scheme: self.upstream.scheme,
             headers: Forwarded { context, options, prefix, host },
-            spelling: &self.outgoing.spelling,
         }
     }
 

@@ -3,9 +3,10 @@
 use crate::stage::{PATIENCE, Stage, Upstream, header, to};
 use bytes::Bytes;
 use gwctl_entities::{Record, Value};
+use gwctl_http1::Name;
 use gwctl_plugins::{Context, Exit, Needs, Phases, Plugin, PluginError, PluginFacts, PluginHost, Source, Step};
 use gwctl_proxy::ProxyOptions;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use serde_json::json;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -50,20 +51,20 @@ impl Plugin for Actor {
     }
 
     fn access<'a>(&'a self, context: &'a mut Context) -> Step<'a> {
-        context.request.headers.insert("x-plugin", HeaderValue::from_static("was here"));
+        context.request.headers.insert(Name::from_static("x-plugin"), HeaderValue::from_static("was here"));
         if let (Some(path), Some(upstream)) = (self.says("path"), &mut context.upstream) {
             (upstream.path, upstream.query) = (path.to_owned(), Some(String::new()));
         }
         if self.says("captures").is_some() {
             let captures = format!("{:?}", context.captures);
-            context.request.headers.insert("x-captures", HeaderValue::from_str(&captures).unwrap());
+            context.request.headers.insert(Name::from_static("x-captures"), HeaderValue::from_str(&captures).unwrap());
         }
         match self.says("access") {
             Some("exit") => Exit::json(StatusCode::FORBIDDEN, &json!({"message": "no"})).into(),
             Some("fail") => PluginError("asked to".to_owned()).into(),
             Some("read") => Step::Wait(Box::pin(async move {
                 let body = context.request.body.read(1024).await.unwrap();
-                context.request.headers.insert("x-length", HeaderValue::from(body.len()));
+                context.request.headers.insert(Name::from_static("x-length"), HeaderValue::from(body.len()));
                 Step::Next
             })),
             _ => Step::Next,
@@ -72,7 +73,7 @@ impl Plugin for Actor {
 
     fn header_filter(&self, context: &mut Context) -> Result<Option<Box<Exit>>, PluginError> {
         let response = context.response.as_mut().unwrap();
-        response.headers.insert(HeaderName::from_static("x-filter"), HeaderValue::from_static("yes"));
+        response.headers.insert(Name::from_static("x-filter"), HeaderValue::from_static("yes"));
         if self.says("body").is_some() {
             response.headers.remove("content-length");
         }

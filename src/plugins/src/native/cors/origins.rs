@@ -3,6 +3,7 @@
 use crate::PluginError;
 use crate::native::header_value;
 use fancy_regex::Regex;
+use gwctl_http1::Value as HeaderText;
 use http::header::HeaderValue;
 
 /// The list `origins`, prepared.
@@ -49,13 +50,13 @@ impl Origins {
     }
 
     /// Value of `Access-Control-Allow-Origin` for a request.
-    pub(super) fn allowed(&self, origin: Option<&HeaderValue>) -> Option<HeaderValue> {
+    pub(super) fn allowed(&self, origin: Option<HeaderText<'_>>) -> Option<HeaderValue> {
         match self {
             Self::Any => Some(HeaderValue::from_static("*")),
             Self::Fixed(origin) => Some(origin.clone()),
             Self::AnyNamed => origin.map(|_| HeaderValue::from_static("*")),
             Self::Listed(entries) => {
-                let origin = Origin::of(origin?.to_str().ok()?);
+                let origin = Origin::of(origin?.to_str()?);
                 let fits = entries.iter().any(|entry| entry.fits(&origin));
                 if fits { HeaderValue::try_from(origin.whole).ok() } else { None }
             }
@@ -128,8 +129,8 @@ mod tests {
 
     fn allowed(list: &[&str], origin: &str) -> String {
         let list: Vec<_> = list.iter().map(|entry| (*entry).to_owned()).collect();
-        let origin = HeaderValue::from_str(origin).unwrap();
-        let allowed = Origins::new(&list).unwrap().allowed(Some(&origin));
+        let origin = HeaderText::new(origin.as_bytes());
+        let allowed = Origins::new(&list).unwrap().allowed(origin);
         allowed.map_or_else(String::new, |value| value.to_str().unwrap().to_owned())
     }
 

@@ -3,7 +3,7 @@
 use crate::native::fixtures::{self, access, context, respond, text, with};
 use crate::{Context, ExitBody, Plugin};
 use gwctl_entities::Value;
-use http::HeaderMap;
+use gwctl_http1::Headers;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn preflight() -> Context {
 }
 
 /// The headers of a preflight answer.
-fn answer(settings: Value, mut context: Context) -> HeaderMap {
+fn answer(settings: Value, mut context: Context) -> Headers {
     let plugin = plugin(settings);
     let exit = access(&*plugin, &mut context).unwrap().expect("answered by the node");
     assert_eq!((exit.status.as_u16(), exit.body), (200, ExitBody::Bytes(bytes::Bytes::new())));
@@ -35,16 +35,18 @@ fn answer(settings: Value, mut context: Context) -> HeaderMap {
 }
 
 /// The response headers of another request, whose upstream sent these.
-fn response(settings: Value, mut context: Context, upstream: &[(&'static str, &'static str)]) -> HeaderMap {
+fn response(settings: Value, mut context: Context, upstream: &[(&'static str, &'static str)]) -> Headers {
     let plugin = plugin(settings);
     assert!(access(&*plugin, &mut context).unwrap().is_none());
     respond(&*plugin, &mut context, upstream)
 }
 
 /// All pairs as lines.
-fn lines(headers: &HeaderMap) -> Vec<String> {
-    let mut lines: Vec<_> = headers.keys().map(|name| format!("{name}: {}", text(headers, name.as_str()))).collect();
+fn lines(headers: &Headers) -> Vec<String> {
+    let mut lines: Vec<_> =
+        headers.iter().map(|(name, _)| format!("{}: {}", name.to_ascii_lowercase(), text(headers, name))).collect();
     lines.sort();
+    lines.dedup();
     lines
 }
 

@@ -3,7 +3,7 @@
 use crate::native::fixtures::{self, Records, access, context, node, respond, text, with};
 use crate::{Context, Node, Phases, Plugin, PluginError, PluginHost};
 use gwctl_entities::{Value, view};
-use http::HeaderMap;
+use gwctl_http1::Headers;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ fn request(node: &Arc<Node>, now: u64) -> Context {
 }
 
 /// Status of the request (0 when it passes) and the response headers.
-fn send(plugin: &dyn Plugin, mut context: Context) -> (u16, HeaderMap) {
+fn send(plugin: &dyn Plugin, mut context: Context) -> (u16, Headers) {
     let exit = access(plugin, &mut context).unwrap();
     (exit.map_or(0, |exit| exit.status.as_u16()), respond(plugin, &mut context, &[]))
 }
@@ -218,7 +218,7 @@ fn status_and_message_of_a_refusal_can_be_set() {
     assert_eq!(status(&*plugin, request(&node, NOW)), 0);
     let mut exit = access(&*plugin, &mut request(&node, NOW)).unwrap().unwrap();
     assert_eq!(exit.status, 404);
-    assert!(exit.render(&HeaderMap::new(), "1").starts_with(b"{\n  \"message\":\"go away\""));
+    assert!(exit.render(&Headers::new(), "1").starts_with(b"{\n  \"message\":\"go away\""));
 }
 
 #[test]

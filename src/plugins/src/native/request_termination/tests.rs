@@ -3,7 +3,7 @@
 use crate::native::fixtures::{self, Records, access, context, node, text, with, with_body};
 use crate::{Context, Exit, Needs, Plugin};
 use gwctl_entities::{Value, view};
-use http::HeaderMap;
+use gwctl_http1::Headers;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn exit(settings: Value, mut context: Context) -> Option<Box<Exit>> {
 /// Status, content type and body of the answer to a plain request.
 fn answer(settings: Value) -> (u16, String, String) {
     let mut exit = exit(settings, context("GET", "/")).unwrap();
-    let body = exit.render(&HeaderMap::new(), "1");
+    let body = exit.render(&Headers::new(), "1");
     let content_type = text(&exit.headers, "content-type");
     (exit.status.as_u16(), content_type, String::from_utf8(body.to_vec()).unwrap())
 }
