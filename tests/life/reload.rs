@@ -69,3 +69,26 @@ fn a_bad_file_is_refused_whole_and_its_mistakes_are_told() {
     assert!(node.log().contains("expected one of debug"), "{}", node.log());
     assert!(get(node.proxy(), "/echo").header("via").is_some());
 }
+
+#[test]
+fn a_reload_shows_in_the_admin_api_and_names_files_that_were_changed_and_are_not_read_again() {
+    let cluster = Cluster::new(GWCTL);
+    let (file, prefix) = (cluster.path("kong.conf"), cluster.path("node"));
+    let authority = cluster.path("authority.pem");
+    let pem = || gwctl_certs::self_signed(&["a.test".to_owned()], 1_700_000_000).unwrap().certificate;
+    std::fs::write(&authority, pem()).unwrap();
+    let settings = format!("lua_ssl_trusted_certificate = {}\n", authority.display());
+    std::fs::write(&file, &settings).unwrap();
+    let node = start_with_file(&cluster.options("node", "traditional"), &file);
+    std::fs::write(&authority, pem()).unwrap();
+    let other = "client_max_body_size = 5m\nheaders = off\nssl_protocols = TLSv1.3\n";
+    std::fs::write(&file, settings + other).unwrap();
+    let (code, said) = gwctl("reload", &prefix);
+    assert_eq!(code, 0, "{said}");
+    let words = "in force: headers, client_max_body_size; not before a restart or `gwctl upgrade`: ssl_protocols, lua_ssl_trusted_certificate";
+    assert!(said.contains(words), "{said}");
+    let shown = &get(node.admin(), "/").json()["configuration"];
+    assert_eq!(shown["client_max_body_size"], "5m");
+    assert_eq!((&shown["headers"], &shown["enabled_headers"]["Via"]), (&serde_json::json!(["off"]), &false.into()));
+    assert_eq!(shown["ssl_protocols"], "TLSv1.2 TLSv1.3", "as it is in force");
+}

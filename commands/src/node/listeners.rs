@@ -2,7 +2,9 @@
 
 use super::Node;
 use crate::failure::Failure;
-use gwctl_admin_api::{Backend, BindError, Face, Limits, ListenOptions, Listener, NodeFacts, ServeOptions, serve_with};
+use gwctl_admin_api::{
+    Backend, BindError, Face, Limits, ListenOptions, Listener, NodeFacts, ServeOptions, ShownSettings, serve_with,
+};
 use gwctl_certs::{Identity, ListenerPairs, Source, listener_config_of, self_signed};
 use gwctl_conf::{AdminAuth, Database, Materials, NodeConf, Role};
 use gwctl_entities::NodeKind;
@@ -26,12 +28,18 @@ pub(crate) fn kind(node: &Node) -> NodeKind {
 /// What the node says of itself.
 pub(crate) fn facts(node: &Node) -> NodeFacts {
     let conf = &node.conf;
+    let configuration = ShownSettings::new(conf.configuration_json().into());
+    let (shown, started) = (configuration.clone(), conf.clone());
+    node.parts.add(move |conf, _| {
+        let (shown, settings) = (shown.clone(), started.configuration_with(conf));
+        Ok(Box::new(move || shown.set(settings.into())))
+    });
     NodeFacts {
         id: node.identity.id.clone(),
         hostname: node.identity.hostname.clone(),
         version: KONG_VERSION.to_owned(),
         kind: kind(node),
-        configuration: conf.configuration_json().into(),
+        configuration,
         process_id: std::process::id(),
         worker_ids: vec![std::process::id()],
         admin_gui_origins: Vec::new(),

@@ -50,7 +50,7 @@ pub(crate) struct Reloader {
     parts: Arc<Parts>,
     logging: Arc<Logging>,
     /// As the node was started.
-    started: NodeConf,
+    started: (NodeConf, Materials),
     in_force: NodeConf,
     materials: Materials,
 }
@@ -72,7 +72,8 @@ impl Reloader {
         conf: &NodeConf,
         materials: &Materials,
     ) -> Self {
-        let (started, in_force, materials) = (conf.clone(), conf.clone(), materials.clone());
+        let (in_force, materials) = (conf.clone(), materials.clone());
+        let started = (conf.clone(), materials.clone());
         Self { source, parts, logging, started, in_force, materials }
     }
 
@@ -125,8 +126,12 @@ impl Reloader {
         let renewed = materials.changed(&self.materials).into_iter().filter(|key| is_reloadable(key));
         applied.extend(renewed.map(str::to_owned));
         applied.dedup();
-        let restart = self.started.changed(&conf).into_iter().filter(|key| !is_reloadable(key));
-        let restart = restart.map(str::to_owned).collect();
+        let (started, read) = &self.started;
+        // Of a file that keeps its name, what it holds counts.
+        let mut changed = started.changed(&conf);
+        let renewed: Vec<_> = materials.changed(read).into_iter().filter(|key| !changed.contains(key)).collect();
+        changed.extend(renewed);
+        let restart = changed.into_iter().filter(|key| !is_reloadable(key)).map(str::to_owned).collect();
         (self.in_force, self.materials) = (conf, materials);
         Ok(Reloaded { applied, restart })
     }

@@ -7,7 +7,7 @@ use crate::record_log::{ChangesAfter, FleetNews, VersionHeading};
 use gwctl_entities::fleet::Fleet;
 use gwctl_entities::{EntityError, NodeKind, Read, Registry, Value, Write};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::{broadcast, watch};
 
 /// Who asked for a change, for the history.
@@ -17,6 +17,27 @@ pub struct Origin {
     pub who: String,
     /// Address of the client.
     pub from: String,
+}
+
+/// Settings as `GET /` shows them. Clones share them: what a reload changes shows at once.
+#[derive(Debug, Clone, Default)]
+pub struct ShownSettings(Arc<RwLock<Value>>);
+
+impl ShownSettings {
+    /// Settings by name.
+    pub fn new(settings: Value) -> Self {
+        Self(Arc::new(RwLock::new(settings)))
+    }
+
+    /// Puts others in their place.
+    pub fn set(&self, settings: Value) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// The settings now.
+    pub fn now(&self) -> Value {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// What `GET /` tells about the node, and what the answers of other endpoints depend on.
@@ -29,7 +50,7 @@ pub struct NodeFacts {
     pub version: String,
     pub kind: NodeKind,
     /// Answer of `GET /`, member `configuration`: every effective setting by name, secrets already masked.
-    pub configuration: Value,
+    pub configuration: ShownSettings,
     /// Process id of the node.
     pub process_id: u32,
     /// Process ids of its workers; the node's own where workers are threads.

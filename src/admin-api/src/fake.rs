@@ -172,7 +172,7 @@ impl Backend for Fake {
             hostname: "host".to_owned(),
             version: "3.9.1".to_owned(),
             kind: self.kind,
-            configuration: json!({"database": "lmdb"}),
+            configuration: crate::ShownSettings::new(json!({"database": "lmdb"})),
             process_id: 1,
             worker_ids: vec![2],
             admin_gui_origins: Vec::new(),

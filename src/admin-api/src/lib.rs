@@ -49,7 +49,7 @@ mod write;
 
 pub use backend::{
     Backend, DataPlaneRow, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, LogScope, MarkRefusal,
-    NodeFacts, Origin, StatusFacts,
+    NodeFacts, Origin, ShownSettings, StatusFacts,
 };
 pub use record_log::{ChangesAfter, FleetNews, RecordChange, VersionChanges, VersionHeading};
 pub use serve::{BindError, Face, Limits, ListenOptions, Listener, ServeOptions, serve, serve_with};

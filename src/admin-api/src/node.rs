@@ -33,7 +33,7 @@ pub(crate) fn root(context: &Context<'_>) -> Result<Answer, EntityError> {
         "pids": {"master": node.process_id, "workers": node.worker_ids},
         "timers": {"running": 0, "pending": 0},
         "plugins": {"available_on_server": available, "enabled_in_cluster": configured_plugins(read.as_ref())?},
-        "configuration": node.configuration,
+        "configuration": node.configuration.now(),
     })))
 }
 

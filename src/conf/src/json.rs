@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::is_reloadable;
 use crate::keys::{KEYS, Kind};
 use crate::listener::{KeepAlive, Listener, parse_all};
 use crate::names;
@@ -34,6 +35,15 @@ impl NodeConf {
         let ports = self.port_maps.iter().map(|(inner, public)| (inner.to_string(), json!(public)));
         shown.insert("host_ports".into(), Json::Object(ports.collect()));
         shown.extend(listeners(&self.settings));
+        shown
+    }
+
+    /// The same of a node that was started with these settings and took over from `newer` what a reload takes over.
+    pub fn configuration_with(&self, newer: &Self) -> Map<String, Json> {
+        let taken = |name: &str| is_reloadable(name) || matches!(name, "enabled_headers" | "enabled_headers_upstream");
+        let mut shown = self.configuration_json();
+        shown.retain(|name, _| !taken(name));
+        shown.extend(newer.configuration_json().into_iter().filter(|(name, _)| taken(name)));
         shown
     }
 }

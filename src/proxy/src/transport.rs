@@ -2,12 +2,13 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::task::unconstrained;
 use tokio_rustls::TlsStream;
 
 /// A socket whose readiness can be waited for without a buffer.
@@ -44,11 +45,12 @@ impl<S: Socket> Transport<S> {
         }
     }
 
-    /// Whether an idle connection is still open: neither closed nor sending what nobody asked for.
+    /// Whether an idle connection is still open: neither closed nor sending what nobody asked for. Not by turns: to a task
+    /// that has had its turn every connection would look open.
     pub(crate) fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
-        let task = &mut Context::from_waker(Waker::noop());
-        Pin::new(self).poll_read(task, &mut ReadBuf::new(&mut byte)).is_pending()
+        let look = poll_fn(|task| Pin::new(&mut *self).poll_read(task, &mut ReadBuf::new(&mut byte)));
+        pin!(unconstrained(look)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 }
 

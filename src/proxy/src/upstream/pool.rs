@@ -85,3 +85,29 @@ impl Pool {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::Transport;
+    use tokio::net::{TcpListener, TcpStream};
+
+    #[tokio::test]
+    async fn a_sweep_sees_every_closed_connection_however_many_there_are() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let pool = Pool::new(1000, 0, Duration::from_secs(60));
+        let key = |number: usize| PoolKey { address, tls: Some(number.to_string().into()), http2: false };
+        // More than a task of the runtime may do in one turn.
+        for number in 0..400 {
+            let stream = TcpStream::connect(address).await.unwrap();
+            let (peer, _) = listener.accept().await.unwrap();
+            drop(peer);
+            stream.readable().await.unwrap();
+            pool.put(key(number % 2), Connection::start(Transport::Plain(stream)));
+        }
+        assert_eq!(pool.idle.borrow().values().map(Vec::len).sum::<usize>(), 400);
+        pool.sweep();
+        assert!(pool.idle.borrow().is_empty());
+    }
+}

@@ -169,13 +169,15 @@ async fn a_websocket_passes_through() {
     })
     .await;
     let stage = Stage::new(to(upstream.address, json!({})));
-    let mut stream = tokio::net::TcpStream::connect(stage.address).await.unwrap();
-    stream
-        .write_all(b"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\nping")
-        .await
-        .unwrap();
-    let reply = crate::stage::Reply::read(&mut stream).await;
-    assert_eq!(reply.status(), 101);
-    assert_eq!(reply.header("upgrade").unwrap(), "websocket");
-    assert_eq!(reply.text(), "re:ping");
+    // What is closed after the answer is the connection as one of HTTP.
+    for connection in ["Upgrade", "Upgrade, close", "close, upgrade", "keep-alive, Upgrade"] {
+        let mut stream = tokio::net::TcpStream::connect(stage.address).await.unwrap();
+        let head = format!("GET /ws HTTP/1.1\r\nHost: a\r\nConnection: {connection}\r\nUpgrade: WebSocket\r\n\r\nping");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let reply = crate::stage::Reply::read(&mut stream).await;
+        assert_eq!(reply.status(), 101, "{connection}");
+        assert_eq!(reply.header("upgrade").unwrap(), "websocket");
+        assert_eq!(reply.header("connection").unwrap(), "upgrade");
+        assert_eq!(reply.text(), "re:ping");
+    }
 }

@@ -1,6 +1,6 @@
 //! TLS and HTTP/2 on both sides.
 
-use crate::stage::{Stage, Upstream, header, to};
+use crate::stage::{PATIENCE, Stage, Upstream, header, to};
 use bytes::Bytes;
 use gwctl_certs::{Identity, Source};
 use gwctl_proxy::{Listener, Proxy, ProxyOptions};
@@ -224,5 +224,27 @@ impl ServerCertVerifier for Anybody {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_waits_for_100_over_tls_is_told_at_once() {
+    let upstream = Upstream::echo().await;
+    for buffered in [true, false] {
+        let mut config = to(upstream.address, json!({}));
+        config["routes"][0]["request_buffering"] = json!(buffered);
+        let (_stage, _proxy, address) = secure(config);
+        let mut stream = handshake(address, "a.test", &[b"http/1.1"]).await;
+        let head =
+            "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut interim = [0; 25];
+        tokio::time::timeout(PATIENCE, stream.read_exact(&mut interim)).await.unwrap().unwrap();
+        assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
+        stream.write_all(b"hello").await.unwrap();
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).await.unwrap();
+        let reply = String::from_utf8(reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 200") && reply.ends_with("hello"), "{reply}");
     }
 }
