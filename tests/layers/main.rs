@@ -10,7 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("wire", &["entities"]),
     ("websocket", &[]),
     ("http1", &[]),
-    ("traces", &[]),
+    ("traces", &["http1"]),
     ("router", &["entities"]),
     ("declarative", &["entities"]),
     ("certs", &[]),

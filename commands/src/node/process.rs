@@ -102,7 +102,21 @@ pub(crate) fn metrics_of(
     Family::begin(&mut text, "kong_nginx_requests_total", "counter", help).line("", &labels, now.total_requests);
     stats.metrics().write(&mut text);
     if let Some(snapshots) = snapshots {
-        snapshots.load().write_target_metrics(&mut text);
+        let snapshot = snapshots.load();
+        snapshot.write_target_metrics(&mut text);
+        let exported = snapshot.exported();
+        let help =
+            "Spans that plugins have sent to other servers, or lost: pushed out of a full queue, refused, given up.";
+        let mut family = Family::begin(&mut text, "gwctl_exports_total", "counter", help);
+        family.line("", &[("result", "sent")], exported.sent);
+        family.line("", &[("result", "dropped")], exported.dropped);
+        Family::gauge(
+            &mut text,
+            "gwctl_exports_waiting",
+            "Spans on their way to other servers.",
+            &[],
+            exported.waiting,
+        );
     }
     text
 }

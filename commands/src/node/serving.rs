@@ -14,7 +14,7 @@ use gwctl_data_plane::{DataPlane, DataPlaneOptions};
 use gwctl_entities::view::{Route, from_record};
 use gwctl_entities::{Fill, Registry, RegistryOptions};
 use gwctl_lifecycle::TaskSet;
-use gwctl_plugins::{Natives, PageFormat, PluginHost, Templates, natives};
+use gwctl_plugins::{Natives, PageFormat, PluginHost, Templates, Tracing, natives};
 use gwctl_proxy::{
     AccessFormat, AccessLogOptions, AccessTarget, AddedHeaders, BalancerOptions, DnsOptions, Listener, Network, Proxy,
     ProxyError, ProxyOptions, SnapshotHandle, SnapshotOptions, StreamListener, TlsVersions, UpstreamTls,
@@ -206,6 +206,7 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         shutdown_timeout: conf.shutdown_grace,
         access_log: conf.logs.proxy_access.as_ref().map(access_log),
         stream_access_log: conf.logs.proxy_stream_access.as_ref().map(access_log),
+        tracing: Tracing::of(conf.tracing.instrumentations.iter().map(String::as_str), conf.tracing.sampling_rate),
         max_connections: conf.proxy_max_connections,
         max_files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0),
         header_timeout: conf.client_header_timeout,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use crate::names::{RESPONSE_HEADERS, UPSTREAM_HEADERS};
+use crate::names::{RESPONSE_HEADERS, TRACED, UPSTREAM_HEADERS};
 use crate::near::did_you_mean;
 use crate::node::{Database, Mtls, NodeConf, Role};
 use crate::problem::{Origin, Problem};
@@ -207,6 +207,13 @@ fn listeners(conf: &NodeConf, problems: &mut Vec<Problem>) {
 
 /// Lists whose elements are known words.
 fn words(settings: &Settings, problems: &mut Vec<Problem>) {
+    for key in ["tracing_instrumentations", "opentelemetry_tracing"] {
+        for item in settings.list(key).iter().filter(|item| !TRACED.contains(&item.as_str())) {
+            let mut problem = settings.problem(key, format!("`{item}` is not one of {}", TRACED.join(", ")));
+            problem.hint = did_you_mean(item, TRACED.iter().copied());
+            problems.push(problem);
+        }
+    }
     for (key, known) in [("headers", RESPONSE_HEADERS), ("headers_upstream", UPSTREAM_HEADERS)] {
         let list = settings.list(key);
         for item in

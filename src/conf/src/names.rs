@@ -14,6 +14,21 @@ pub const BUNDLED_PLUGINS: &[&str] = &[
 /// Vaults meant by `vaults = bundled`.
 pub const BUNDLED_VAULTS: &[&str] = &["env"];
 
+/// What can be traced. Source: Kong 3.9.1 `kong/observability/tracing/instrumentation.lua`.
+pub(crate) const TRACED: &[&str] = &[
+    "off",
+    "all",
+    "request",
+    "router",
+    "balancer",
+    "dns_query",
+    "http_client",
+    "db_query",
+    "plugin_rewrite",
+    "plugin_access",
+    "plugin_header_filter",
+];
+
 /// What may stand in `headers`, each with the headers it stands for.
 pub(crate) const RESPONSE_HEADERS: &[(&str, &[&str])] = &[
     ("server_tokens", &["Server", "Via"]),

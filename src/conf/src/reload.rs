@@ -43,6 +43,8 @@ const RELOADABLE: &[&str] = &[
     "ssl_cert_key",
     "status_ssl_cert",
     "status_ssl_cert_key",
+    "tracing_instrumentations",
+    "tracing_sampling_rate",
     "trusted_ips",
     "upstream_keepalive_idle_timeout",
     "upstream_keepalive_max_requests",

@@ -334,6 +334,17 @@ fn the_configuration_is_shown_in_the_forms_of_kong() {
     assert_eq!((json.get("node_id"), json.get("pg_password")), (None, None));
 }
 
+#[test]
+fn what_is_traced_is_chosen_by_known_words() {
+    let tracing = |text: &str| conf(text).tracing;
+    assert!(tracing("").instrumentations.is_empty());
+    let some = tracing("tracing_instrumentations = router, plugin_access\ntracing_sampling_rate = 0.5\n");
+    assert_eq!((some.instrumentations.join(" "), some.sampling_rate), ("router plugin_access".to_owned(), 0.5));
+    assert_eq!(tracing("opentelemetry_tracing = all\n").instrumentations, ["all"]);
+    let wrong = mistakes("tracing_instrumentations = routr\n");
+    assert!(wrong.len() == 1 && wrong[0].contains("`routr` is not one of off, all, request, router"), "{wrong:?}");
+}
+
 proptest::proptest! {
     #[test]
     fn no_value_of_any_key_makes_loading_panic(index in 0..crate::KEYS.len(), text in "\\PC{0,40}|[0-9a-z:.,/\\[\\]= -]{0,40}") {

@@ -1,6 +1,6 @@
 //! Everything a plugin sees and changes of one request.
 
-use crate::{DirectoryError, Node, Slots};
+use crate::{DirectoryError, Node, Slots, Trace};
 use bytes::{Bytes, BytesMut};
 use gwctl_entities::view::{Route, Service};
 use gwctl_entities::{Record, Value};
@@ -300,6 +300,8 @@ pub struct Context {
     pub response_size: u64,
     /// What plugins keep for their later phases.
     pub slots: Slots,
+    /// What it is traced by; None when the node traces nothing.
+    pub trace: Option<Box<Trace>>,
 }
 
 impl Context {
@@ -323,6 +325,7 @@ impl Context {
             request_size: 0,
             response_size: 0,
             slots: Slots::default(),
+            trace: None,
         }
     }
 

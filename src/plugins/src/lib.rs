@@ -8,17 +8,21 @@
 //! - [`context`]: everything a plugin sees and changes of one request.
 //! - [`exit`]: answers made by the node itself, and its error pages.
 //! - [`chain`]: which plugins run, in which order.
+//! - [`export`]: sending what plugins tell of requests to other servers, beside the requests.
 //! - [`node`]: what requests share: the directory of records, counters.
+//! - [`trace`]: the steps of a request, for tracing.
 //! - [`native`]: the table of native plugins.
 
 pub mod chain;
 pub mod context;
 pub mod counters;
 pub mod exit;
+pub mod export;
 pub mod native;
 pub mod node;
 pub mod plugin;
 pub mod slots;
+pub mod trace;
 
 pub use chain::{Builder, Chain, ChainProblem, Chains, Configured, Failure, Run};
 pub use context::{
@@ -26,7 +30,9 @@ pub use context::{
 };
 pub use counters::Counters;
 pub use exit::{Exit, ExitBody, PageFormat, TemplateError, Templates};
+pub use export::{Exported, Exports};
 pub use native::{Built, Native, Natives, natives};
 pub use node::{Directory, DirectoryError, EmptyDirectory, Node};
 pub use plugin::{Needs, Phases, Plugin, PluginError, PluginFacts, PluginHost, Step};
 pub use slots::Slots;
+pub use trace::{Stage, Trace, Tracing};

@@ -14,6 +14,7 @@ mod fixtures;
 mod form;
 mod identity;
 mod key_auth;
+mod opentelemetry;
 mod path;
 mod rate_limiting;
 mod request_termination;
@@ -36,8 +37,14 @@ pub struct Native {
 }
 
 /// By priority.
-static NATIVES: &[Native] =
-    &[correlation_id::NATIVE, cors::NATIVE, key_auth::NATIVE, rate_limiting::NATIVE, request_termination::NATIVE];
+static NATIVES: &[Native] = &[
+    correlation_id::NATIVE,
+    cors::NATIVE,
+    key_auth::NATIVE,
+    rate_limiting::NATIVE,
+    opentelemetry::NATIVE,
+    request_termination::NATIVE,
+];
 
 /// All native plugins.
 pub fn natives() -> &'static [Native] {

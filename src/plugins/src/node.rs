@@ -1,6 +1,6 @@
 //! What all requests of a node share.
 
-use crate::Counters;
+use crate::{Counters, Exports};
 use gwctl_entities::Record;
 use std::sync::Arc;
 
@@ -57,11 +57,19 @@ pub struct Node {
     pub directory: Arc<dyn Directory>,
     /// Counters shared by all workers.
     pub counters: Counters,
+    /// Queues of what plugins send to other servers.
+    pub exports: Exports,
 }
 
 impl Node {
     /// A node with fresh counters.
     pub fn new(id: impl Into<String>, hostname: impl Into<String>, directory: Arc<dyn Directory>) -> Node {
-        Node { id: id.into(), hostname: hostname.into(), directory, counters: Counters::default() }
+        Node {
+            id: id.into(),
+            hostname: hostname.into(),
+            directory,
+            counters: Counters::default(),
+            exports: Exports::default(),
+        }
     }
 }

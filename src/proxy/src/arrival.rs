@@ -9,7 +9,7 @@ use crate::stats::Shed;
 use crate::worker::Worker;
 use gwctl_http1::names::{CONNECTION, COOKIE, HOST, RETRY_AFTER};
 use gwctl_http1::{Headers, Value};
-use gwctl_plugins::{Body, Client, Context, Exit, Request, Run, Scheme, Times};
+use gwctl_plugins::{Body, Client, Context, Exit, Request, Run, Scheme, Times, Trace};
 use gwctl_router::check_target;
 use http::header::HeaderValue;
 use http::uri::PathAndQuery;
@@ -109,7 +109,10 @@ impl Arrival {
         };
         let client = client(origin, &request.headers, &worker.options);
         let times = Times::start(clock::now(), clock::since_1970().as_millis() as u64);
-        let context = Context::new(snapshot.node.clone(), worker.ids.next(), client, request, times);
+        let mut context = Context::new(snapshot.node.clone(), worker.ids.next(), client, request, times);
+        if let Some(tracing) = worker.options.tracing {
+            context.trace = Some(Box::new(Trace::begin(tracing, &context.times)));
+        }
         let run = Run::new(snapshot.chains.global().clone());
         let mut flight = Box::new(Flight {
             worker: worker.clone(),

@@ -115,6 +115,11 @@ impl ProxyControl {
         self.drain.send_replace(drain);
     }
 
+    /// The time for what is in flight after a stop.
+    pub(crate) fn drain(&self) -> Drain {
+        *self.drain.borrow()
+    }
+
     pub(crate) fn stop(&self, drain: Drain) {
         if !self.stop.send_replace(true) {
             self.drain.send_replace(drain);

@@ -3,7 +3,7 @@
 use crate::access_log::AccessLogOptions;
 use crate::balancer::BalancerOptions;
 use gwctl_certs::Identity;
-use gwctl_plugins::Templates;
+use gwctl_plugins::{Templates, Tracing};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -313,6 +313,8 @@ pub struct ProxyOptions {
     pub access_log: Option<AccessLogOptions>,
     /// One line per stream.
     pub stream_access_log: Option<AccessLogOptions>,
+    /// What requests are traced by; None: nothing is.
+    pub tracing: Option<Tracing>,
     /// Client connections at once over all workers; more are answered 503 and closed. 0: no limit.
     pub max_connections: u64,
     /// File descriptors the process may have (`ulimit -n`); clients are turned away before the last ones are taken. 0:
@@ -354,6 +356,7 @@ impl Default for ProxyOptions {
             shutdown_timeout: Duration::from_secs(10),
             access_log: None,
             stream_access_log: None,
+            tracing: None,
             max_connections: 0,
             max_files: 0,
         }

@@ -15,7 +15,7 @@ use gwctl_http1::names::{
     CONNECTION, CONTENT_TYPE, GRPC_MESSAGE, GRPC_STATUS, HOST, LOCATION, UPGRADE, X_FORWARDED_PROTO,
 };
 use gwctl_http1::{Headers, Value};
-use gwctl_plugins::{Body, Context, Exit, Phases, Scheme, Source, Upstream};
+use gwctl_plugins::{Body, Context, Exit, Phases, Scheme, Source, Stage, Upstream};
 use gwctl_router::{Gate, HeaderLookup, Match, Request as Asked, RequestPath};
 use http::header::HeaderValue;
 use http::{StatusCode, Uri, Version};
@@ -40,7 +40,10 @@ pub(crate) async fn serve(arrival: Arrival) -> Reply {
         Ok(Some(exit)) => return flight.answer(*exit, Source::Exit),
         Err(_) => return flight.answer(crashed(), Source::Error),
     }
-    let prefix = match route(&mut flight) {
+    let searching = flight.context.enter(|| Stage::Router);
+    let routed = route(&mut flight);
+    flight.context.leave(searching);
+    let prefix = match routed {
         Ok(prefix) => prefix,
         Err(exit) => return flight.answer(*exit, Source::Exit),
     };

@@ -20,7 +20,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
@@ -56,6 +56,10 @@ pub enum ProxyError {
     BugCertificate(#[from] gwctl_certs::CertError),
 }
 
+/// Time for what plugins have yet to send to other servers once the last request has ended: what is left of the time for
+/// requests, within these bounds. A server that is gone must not hold a stop up.
+const EXPORT_LIMITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+
 /// The running request path. Dropping it stops it without waiting.
 pub struct Proxy {
     addresses: Vec<SocketAddr>,
@@ -64,6 +68,7 @@ pub struct Proxy {
     workers: Vec<(JoinHandle<()>, oneshot::Receiver<()>)>,
     prober: Option<JoinHandle<()>>,
     control: ProxyControl,
+    snapshots: SnapshotHandle,
 }
 
 /// Opens the sockets that listen on an address, so many of them: one for each worker.
@@ -141,10 +146,10 @@ impl Proxy {
             let thread = std::thread::Builder::new().name(format!("proxy-{number}")).spawn(body);
             workers.push((thread.map_err(ProxyError::IoThread)?, end));
         }
-        let stopping = parts.stopping;
+        let (stopping, snapshots) = (parts.stopping, parts.snapshots);
         let thread = std::thread::Builder::new().name("prober".to_owned()).spawn(move || prober.run(stopping));
         let prober = Some(thread.map_err(ProxyError::IoThread)?);
-        Ok(Proxy { addresses, stream_addresses, stats, workers, prober, control })
+        Ok(Proxy { addresses, stream_addresses, stats, workers, prober, control, snapshots })
     }
 
     /// What changes it while it runs; it may outlive the proxy.
@@ -175,6 +180,7 @@ impl Proxy {
 
     /// As [`Proxy::stop`], within other times; [`ProxyControl::hasten`] makes them shorter.
     pub async fn stop_within(mut self, drain: Drain) {
+        let began = Instant::now();
         self.control.stop(drain);
         for (thread, end) in self.workers.drain(..) {
             // An error means that the thread panicked; joining it tells the same.
@@ -188,6 +194,11 @@ impl Proxy {
             tracing::error!("prober panicked");
         }
         self.control.finish_log();
+        // A hastened stop hastens this as well.
+        let left = self.control.drain().requests.saturating_sub(began.elapsed());
+        let (node, limit) = (self.snapshots.load().node.clone(), left.clamp(EXPORT_LIMITS.0, EXPORT_LIMITS.1));
+        // An error would be a panic, which is told.
+        let _ = tokio::task::spawn_blocking(move || node.exports.finish(limit)).await;
     }
 }
 

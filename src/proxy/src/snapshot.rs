@@ -11,7 +11,7 @@ use crate::unrun::log_unrun;
 use crate::upstream::tls::UpstreamTls;
 use arc_swap::ArcSwap;
 use gwctl_entities::view::{Plugin, Route, Service};
-use gwctl_plugins::{Builder, Chains, Node, PluginHost};
+use gwctl_plugins::{Builder, Chains, Exported, Node, PluginHost};
 use gwctl_router::{Change, Flavor, RouteEntry, Router};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,6 +54,11 @@ impl Snapshot {
     /// The rows it was built from. Change a copy of them row by row and build the next snapshot from it.
     pub fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    /// What became of what plugins send to other servers.
+    pub fn exported(&self) -> Exported {
+        self.node.exports.exported()
     }
 
     /// Builds the snapshot that follows on `previous`. Only the parts whose rows say something else are made anew;

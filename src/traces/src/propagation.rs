@@ -2,7 +2,8 @@
 
 use crate::formats;
 use crate::id::{SpanId, TraceId};
-use http::header::{HeaderMap, HeaderName};
+use gwctl_http1::Headers;
+use http::header::HeaderName;
 
 /// A way to say in headers which trace a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl Format {
         })
     }
 
-    fn read(self, headers: &HeaderMap) -> Option<Incoming> {
+    fn read(self, headers: &Headers) -> Option<Incoming> {
         match self {
             Format::W3c => formats::w3c::read(headers),
             Format::B3 | Format::B3Single => formats::b3::read(headers),
@@ -60,7 +61,7 @@ impl Format {
         }
     }
 
-    fn write(self, headers: &mut HeaderMap, outgoing: &Outgoing<'_>) {
+    fn write(self, headers: &mut Headers, outgoing: &Outgoing<'_>) {
         match self {
             Format::W3c => formats::w3c::write(headers, outgoing),
             Format::B3 => formats::b3::write(headers, outgoing),
@@ -182,12 +183,12 @@ impl Propagation {
     }
 
     /// What the request says of its trace.
-    pub fn extract(&self, headers: &HeaderMap) -> Option<Incoming> {
+    pub fn extract(&self, headers: &Headers) -> Option<Incoming> {
         self.extract.iter().find_map(|format| format.read(headers))
     }
 
     /// Takes headers off and writes those for the next server.
-    pub fn inject(&self, headers: &mut HeaderMap, outgoing: &Outgoing<'_>) {
+    pub fn inject(&self, headers: &mut Headers, outgoing: &Outgoing<'_>) {
         // Which state belongs to the trace can only be told before its headers are taken off.
         let stateful = formats::w3c::has_state_of(headers, outgoing.trace);
         for name in &self.clear {

@@ -1,7 +1,7 @@
 //! Running the chain of one request.
 
 use super::{Chain, Configured};
-use crate::{Context, Exit, Phases, PluginError, Step};
+use crate::{Context, Exit, Phases, PluginError, Stage, Step};
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,9 +47,12 @@ impl Run {
             return Ok(None);
         }
         for row in self.chain.rows(None).filter(|row| row.phases.has(Phases::REWRITE)) {
+            let entered = context.enter(|| Stage::Rewrite(row.facts.name.clone()));
             let step = guarded(row, "rewrite", || Ok(row.plugin.rewrite(context)))?;
-            if let Some(exit) = settle(row, "rewrite", step).await? {
-                return Ok(Some(exit));
+            let answer = settle(row, "rewrite", step).await?;
+            context.leave(entered);
+            if answer.is_some() {
+                return Ok(answer);
             }
         }
         Ok(None)
@@ -68,10 +71,12 @@ impl Run {
                 self.chosen.push(row.clone());
             }
             if matches!(answer, Ok(None)) && row.phases.has(Phases::ACCESS) {
+                let entered = context.enter(|| Stage::Access(row.facts.name.clone()));
                 answer = match guarded(row, "access", || Ok(row.plugin.access(context))) {
                     Ok(step) => settle(row, "access", step).await,
                     Err(failure) => Err(failure),
                 };
+                context.leave(entered);
             }
         }
         answer
@@ -91,8 +96,11 @@ impl Run {
             return Ok(None);
         }
         for row in self.later(Phases::HEADER_FILTER) {
-            if let Some(exit) = guarded(row, "header_filter", || row.plugin.header_filter(context))? {
-                return Ok(Some(exit));
+            let entered = context.enter(|| Stage::HeaderFilter(row.facts.name.clone()));
+            let answer = guarded(row, "header_filter", || row.plugin.header_filter(context))?;
+            context.leave(entered);
+            if answer.is_some() {
+                return Ok(answer);
             }
         }
         Ok(None)

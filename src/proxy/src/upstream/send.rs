@@ -14,7 +14,7 @@ use crate::upstream::pool::PoolKey;
 use crate::upstream::tls::TlsSettings;
 use crate::worker::Worker;
 use bytes::Bytes;
-use gwctl_plugins::{Body, BodyError, BodyStream, Context, Scheme, Try, Upstream};
+use gwctl_plugins::{Body, BodyError, BodyStream, Context, Scheme, Stage, Try, Upstream};
 use http::{HeaderValue, Method, Uri};
 use std::io;
 use std::net::SocketAddr;
@@ -184,12 +184,17 @@ impl<'a> Destination<'a> {
         self.peer.as_ref().map_or(self.service.port, |peer| peer.port)
     }
 
-    async fn resolve(&self, worker: &Worker) -> Option<SocketAddr> {
+    async fn resolve(&self, worker: &Worker, context: &Context) -> Option<SocketAddr> {
         match self.peer.as_ref().and_then(|peer| peer.address) {
             Some(address) => Some(SocketAddr::new(address, self.port())),
             None => match self.host().parse() {
                 Ok(ip) => Some(SocketAddr::new(ip, self.port())),
-                Err(_) => Box::pin(worker.resolver.resolve(self.host(), self.port())).await,
+                Err(_) => {
+                    let entered = context.enter(|| Stage::Dns(self.host().into(), self.port()));
+                    let resolved = Box::pin(worker.resolver.resolve(self.host(), self.port())).await;
+                    context.leave(entered);
+                    resolved
+                }
             },
         }
     }
@@ -216,11 +221,13 @@ pub(crate) async fn send(
         let peer = choice.as_ref().map(|choice| choice.balancer).zip(destination.peer.as_deref());
         let started = context.times.until(clock::now());
         context.times.proxied = Some(started);
-        let address = destination.resolve(worker).await;
+        let entered = context.enter(|| Stage::Try);
+        let address = destination.resolve(worker, context).await;
         let outcome = match address {
             Some(address) => exchange.attempt(context, &destination, address).await,
             None => Err((Failure::Unresolved, true)),
         };
+        context.leave(entered);
         if let Some((balancer, peer)) = peer {
             let verdict = match &outcome {
                 Ok(answered) => Outcome::Status(answered.head.status.as_u16()),
@@ -278,7 +285,7 @@ impl Exchange<'_> {
             let mut connection = match kept {
                 Some(connection) => connection,
                 None => {
-                    let connecting = Box::pin(self.connect(address, &host));
+                    let connecting = Box::pin(self.connect(context, address, &host));
                     let made = connecting.await.map_err(|failure| (failure, true))?;
                     self.worker.pool.keep(&key, &made);
                     made
@@ -286,11 +293,13 @@ impl Exchange<'_> {
             };
             let body = self.supply.take().ok_or((Failure::Unreachable, false))?;
             let head = self.head(context, &host);
+            let entered = context.enter(|| Stage::Wait);
             let outcome = match self.supply.progress() {
                 None => self.exchange(&mut connection, &head, body).await,
                 // Seldom, and so large that it would make the future of every request large.
                 Some(progress) => Box::pin(self.exchange_stream(&mut connection, &head, body, progress)).await,
             };
+            context.leave(entered);
             match outcome {
                 Ok(head) => return Ok(Answered { head, connection, key, lease: None, cookie: None }),
                 Err(Broken::Unsent(body)) => {
@@ -321,19 +330,25 @@ impl Exchange<'_> {
         self.outgoing.host.clone().or_else(own)
     }
 
-    async fn connect(&self, address: SocketAddr, host: &HeaderValue) -> Result<Connection, Failure> {
+    async fn connect(&self, context: &Context, address: SocketAddr, host: &HeaderValue) -> Result<Connection, Failure> {
         let failed = |error: io::Error| {
             tracing::debug!(%address, %error, "cannot connect");
             if error.kind() == io::ErrorKind::TimedOut { Failure::TimedOut } else { Failure::Unreachable }
         };
         let limit = self.upstream.connect_timeout;
-        let stream = Connection::tcp(address, limit).await.map_err(failed)?;
+        let entered = context.enter(|| Stage::Connect);
+        let stream = Connection::tcp(address, limit).await;
+        context.leave(entered);
+        let stream = stream.map_err(failed)?;
         let http2 = self.outgoing.http2;
         match self.upstream.scheme {
             Scheme::Http if http2 => Connection::start_http2(Transport::Plain(stream)).await.map_err(failed),
             Scheme::Http => Ok(Connection::start(Transport::Plain(stream))),
             Scheme::Https => {
-                let stream = self.tls().connect(stream, host, address, limit).await.map_err(failed)?;
+                let entered = context.enter(|| Stage::Tls);
+                let stream = self.tls().connect(stream, host, address, limit).await;
+                context.leave(entered);
+                let stream = stream.map_err(failed)?;
                 let stream = Transport::Tls(Box::new(stream.into()));
                 if http2 {
                     return Connection::start_http2(stream).await.map_err(failed);

@@ -2,13 +2,13 @@
 
 use super::{one, set};
 use crate::{Format, Incoming, Outgoing, SpanId, TraceId};
-use http::header::{HeaderMap, HeaderName};
+use gwctl_http1::{Headers, Name};
 
-const HEADER: HeaderName = HeaderName::from_static("x-amzn-trace-id");
+const HEADER: Name<'static> = Name::from_static("x-amzn-trace-id");
 
-pub(crate) fn read(headers: &HeaderMap) -> Option<Incoming> {
+pub(crate) fn read(headers: &Headers) -> Option<Incoming> {
     let mut read = Incoming::of(Format::Aws);
-    for part in one(headers, &HEADER)?.split(';') {
+    for part in one(headers, HEADER)?.split(';') {
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         match (key.trim(), value.trim()) {
             ("Root", root) => (read.trace, read.trace_bytes) = (Some(trace_id(root)?), 16),
@@ -30,7 +30,7 @@ fn trace_id(root: &str) -> Option<TraceId> {
     (seconds.len() == 8 && rest.len() == 24).then(|| TraceId::from_hex(&format!("{seconds}{rest}"))).flatten()
 }
 
-pub(crate) fn write(headers: &mut HeaderMap, outgoing: &Outgoing<'_>) {
+pub(crate) fn write(headers: &mut Headers, outgoing: &Outgoing<'_>) {
     let trace = outgoing.trace.to_string();
     let (seconds, rest) = trace.split_at(8);
     let text = format!("Root=1-{seconds}-{rest};Parent={};Sampled={}", outgoing.span, outgoing.sampled_digit());

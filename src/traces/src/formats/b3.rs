@@ -6,17 +6,17 @@
 
 use super::{decision, one, set};
 use crate::{Format, Incoming, Outgoing, SpanId, TraceId};
-use http::header::{HeaderMap, HeaderName};
+use gwctl_http1::{Headers, Name};
 
-const SINGLE: HeaderName = HeaderName::from_static("b3");
-const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-const TRACE: HeaderName = HeaderName::from_static("x-b3-traceid");
-const SPAN: HeaderName = HeaderName::from_static("x-b3-spanid");
-const PARENT: HeaderName = HeaderName::from_static("x-b3-parentspanid");
-const SAMPLED: HeaderName = HeaderName::from_static("x-b3-sampled");
-const FLAGS: HeaderName = HeaderName::from_static("x-b3-flags");
+const SINGLE: Name<'static> = Name::from_static("b3");
+const TRACESTATE: Name<'static> = Name::from_static("tracestate");
+const TRACE: Name<'static> = Name::from_static("x-b3-traceid");
+const SPAN: Name<'static> = Name::from_static("x-b3-spanid");
+const PARENT: Name<'static> = Name::from_static("x-b3-parentspanid");
+const SAMPLED: Name<'static> = Name::from_static("x-b3-sampled");
+const FLAGS: Name<'static> = Name::from_static("x-b3-flags");
 
-pub(crate) fn read(headers: &HeaderMap) -> Option<Incoming> {
+pub(crate) fn read(headers: &Headers) -> Option<Incoming> {
     let several = read_several(headers);
     let Some(single) = single(headers).map(parse) else { return several.said() };
     let mut read = single;
@@ -30,12 +30,9 @@ pub(crate) fn read(headers: &HeaderMap) -> Option<Incoming> {
 }
 
 /// The single header; it may also stand in `tracestate`.
-fn single(headers: &HeaderMap) -> Option<&str> {
-    let in_state = || {
-        let mut values = headers.get_all(TRACESTATE).iter();
-        values.find_map(|value| value.to_str().ok()?.strip_prefix("b3="))
-    };
-    one(headers, &SINGLE).or_else(in_state)
+fn single(headers: &Headers) -> Option<&str> {
+    let in_state = || headers.get_all(TRACESTATE).find_map(|value| value.to_str()?.strip_prefix("b3="));
+    one(headers, SINGLE).or_else(in_state)
 }
 
 fn parse(text: &str) -> Incoming {
@@ -70,14 +67,14 @@ fn parse(text: &str) -> Incoming {
     read
 }
 
-fn read_several(headers: &HeaderMap) -> Incoming {
+fn read_several(headers: &Headers) -> Incoming {
     let mut read = Incoming::of(Format::B3);
-    read.sampled = one(headers, &SAMPLED).and_then(decision);
-    if one(headers, &FLAGS) == Some("1") {
+    read.sampled = one(headers, SAMPLED).and_then(decision);
+    if one(headers, FLAGS) == Some("1") {
         (read.sampled, read.debug) = (Some(true), true);
     }
-    let trace = headers.contains_key(TRACE).then(|| one(headers, &TRACE).and_then(trace_id));
-    let id = |name| headers.contains_key(&name).then(|| one(headers, &name).and_then(span_id));
+    let trace = headers.contains(TRACE).then(|| one(headers, TRACE).and_then(trace_id));
+    let id = |name: Name<'static>| headers.contains(name).then(|| one(headers, name).and_then(span_id));
     let (span, parent) = (id(SPAN), id(PARENT));
     // One that is malformed takes the others with it.
     if let Some(Some((trace, bytes))) = trace
@@ -103,7 +100,7 @@ fn is_debug(outgoing: &Outgoing<'_>) -> bool {
     outgoing.incoming.is_some_and(|incoming| incoming.debug)
 }
 
-pub(crate) fn write(headers: &mut HeaderMap, outgoing: &Outgoing<'_>) {
+pub(crate) fn write(headers: &mut Headers, outgoing: &Outgoing<'_>) {
     for name in [PARENT, FLAGS, SAMPLED] {
         headers.remove(name);
     }
@@ -119,7 +116,7 @@ pub(crate) fn write(headers: &mut HeaderMap, outgoing: &Outgoing<'_>) {
     }
 }
 
-pub(crate) fn write_single(headers: &mut HeaderMap, outgoing: &Outgoing<'_>) {
+pub(crate) fn write_single(headers: &mut Headers, outgoing: &Outgoing<'_>) {
     let sampled = if is_debug(outgoing) { "d" } else { outgoing.sampled_digit() };
     let mut text = format!("{}-{}-{sampled}", outgoing.trace_hex(outgoing.came_with(8)), outgoing.span);
     if let Some(parent) = outgoing.parent {

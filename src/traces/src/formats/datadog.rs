@@ -2,22 +2,22 @@
 
 use super::{one, set};
 use crate::{Format, Incoming, Outgoing, SpanId, TraceId};
-use http::header::{HeaderMap, HeaderName};
+use gwctl_http1::{Headers, Name};
 
-const TRACE: HeaderName = HeaderName::from_static("x-datadog-trace-id");
-const PARENT: HeaderName = HeaderName::from_static("x-datadog-parent-id");
-const PRIORITY: HeaderName = HeaderName::from_static("x-datadog-sampling-priority");
+const TRACE: Name<'static> = Name::from_static("x-datadog-trace-id");
+const PARENT: Name<'static> = Name::from_static("x-datadog-parent-id");
+const PRIORITY: Name<'static> = Name::from_static("x-datadog-sampling-priority");
 
-pub(crate) fn read(headers: &HeaderMap) -> Option<Incoming> {
-    let sampled = match one(headers, &PRIORITY) {
+pub(crate) fn read(headers: &Headers) -> Option<Incoming> {
+    let sampled = match one(headers, PRIORITY) {
         None => None,
         Some("1" | "2") => Some(true),
         Some("0" | "-1") => Some(false),
         Some(_) => return None,
     };
     // Parsing alone would take a sign as well.
-    let digits = |name: HeaderName| {
-        one(headers, &name).map(str::trim).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+    let digits = |name: Name<'static>| {
+        one(headers, name).map(str::trim).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let trace = digits(TRACE).and_then(|text| TraceId::new(text.parse().ok()?));
     let span = digits(PARENT).and_then(|text| SpanId::new(text.parse().ok()?));
@@ -26,7 +26,7 @@ pub(crate) fn read(headers: &HeaderMap) -> Option<Incoming> {
     Incoming { trace, trace_bytes, span, sampled, ..Incoming::of(Format::Datadog) }.said()
 }
 
-pub(crate) fn write(headers: &mut HeaderMap, outgoing: &Outgoing<'_>) {
+pub(crate) fn write(headers: &mut Headers, outgoing: &Outgoing<'_>) {
     set(headers, TRACE, outgoing.trace.low().to_string());
     set(headers, PARENT, outgoing.span.number().to_string());
     set(headers, PRIORITY, outgoing.sampled_digit());

@@ -2,12 +2,12 @@
 
 use super::{one, set};
 use crate::{Format, Incoming, Outgoing, SpanId, TraceId};
-use http::header::{HeaderMap, HeaderName};
+use gwctl_http1::{Headers, Name};
 
-const HEADER: HeaderName = HeaderName::from_static("x-cloud-trace-context");
+const HEADER: Name<'static> = Name::from_static("x-cloud-trace-context");
 
-pub(crate) fn read(headers: &HeaderMap) -> Option<Incoming> {
-    let (trace, rest) = one(headers, &HEADER)?.split_once('/')?;
+pub(crate) fn read(headers: &Headers) -> Option<Incoming> {
+    let (trace, rest) = one(headers, HEADER)?.split_once('/')?;
     let (span, flag) = match rest.split_once(";o=") {
         Some((span, flag)) => (span, Some(flag)),
         None => (rest, None),
@@ -28,7 +28,7 @@ pub(crate) fn read(headers: &HeaderMap) -> Option<Incoming> {
     })
 }
 
-pub(crate) fn write(headers: &mut HeaderMap, outgoing: &Outgoing<'_>) {
+pub(crate) fn write(headers: &mut Headers, outgoing: &Outgoing<'_>) {
     let (span, sampled) = (outgoing.span.number(), outgoing.sampled_digit());
     set(headers, HEADER, format!("{}/{span};o={sampled}", outgoing.trace));
 }

@@ -2,13 +2,13 @@
 
 use super::{baggage, one, set, set_baggage};
 use crate::{Format, Incoming, Outgoing, SpanId, TraceId};
-use http::header::{HeaderMap, HeaderName};
+use gwctl_http1::{Headers, Name};
 
-const HEADER: HeaderName = HeaderName::from_static("uber-trace-id");
+const HEADER: Name<'static> = Name::from_static("uber-trace-id");
 const BAGGAGE: &str = "uberctx-";
 
-pub(crate) fn read(headers: &HeaderMap) -> Option<Incoming> {
-    let mut parts = one(headers, &HEADER)?.split(':');
+pub(crate) fn read(headers: &Headers) -> Option<Incoming> {
+    let mut parts = one(headers, HEADER)?.split(':');
     let [Some(trace), Some(span), Some(parent), Some(flags), None] = std::array::from_fn(|_| parts.next()) else {
         return None;
     };
@@ -29,7 +29,7 @@ pub(crate) fn read(headers: &HeaderMap) -> Option<Incoming> {
     })
 }
 
-pub(crate) fn write(headers: &mut HeaderMap, outgoing: &Outgoing<'_>) {
+pub(crate) fn write(headers: &mut Headers, outgoing: &Outgoing<'_>) {
     let trace = outgoing.trace_hex(outgoing.came_with(8));
     let parent = outgoing.parent.map_or_else(|| "0".to_owned(), |parent| parent.to_string());
     let flags = if outgoing.sampled { "01" } else { "00" };

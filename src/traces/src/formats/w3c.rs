@@ -6,16 +6,16 @@
 use super::one;
 use crate::tracestate;
 use crate::{Format, Incoming, Outgoing, SpanId, TraceId};
-use http::header::{HeaderMap, HeaderName};
+use gwctl_http1::{Headers, Name};
 
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+const TRACEPARENT: Name<'static> = Name::from_static("traceparent");
+pub(crate) const TRACESTATE: Name<'static> = Name::from_static("tracestate");
 
 /// Characters of version 00.
 const LENGTH: usize = 55;
 
-pub(crate) fn read(headers: &HeaderMap) -> Option<Incoming> {
-    parse(one(headers, &TRACEPARENT)?)
+pub(crate) fn read(headers: &Headers) -> Option<Incoming> {
+    parse(one(headers, TRACEPARENT)?)
 }
 
 fn parse(text: &str) -> Option<Incoming> {
@@ -43,15 +43,15 @@ fn parse(text: &str) -> Option<Incoming> {
     })
 }
 
-pub(crate) fn write(headers: &mut HeaderMap, outgoing: &Outgoing<'_>) {
+pub(crate) fn write(headers: &mut Headers, outgoing: &Outgoing<'_>) {
     let flags = if outgoing.sampled { "01" } else { "00" };
     super::set(headers, TRACEPARENT, format!("00-{}-{}-{flags}", outgoing.trace, outgoing.span));
 }
 
 /// Whether the request has a state that belongs to this trace and can be passed on.
-pub(crate) fn has_state_of(headers: &HeaderMap, trace: TraceId) -> bool {
-    let values = || headers.get_all(TRACESTATE).iter();
-    let text = values().all(|value| value.to_str().is_ok());
+pub(crate) fn has_state_of(headers: &Headers, trace: TraceId) -> bool {
+    let values = || headers.get_all(TRACESTATE);
+    let text = values().all(|value| value.to_str().is_some());
     text && read(headers).is_some_and(|incoming| incoming.trace == Some(trace))
-        && tracestate::is_valid(values().filter_map(|value| value.to_str().ok()))
+        && tracestate::is_valid(values().filter_map(|value| value.to_str()))
 }
