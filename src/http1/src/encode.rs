@@ -2,7 +2,7 @@
 
 use crate::headers::Digits;
 use crate::names::{CONNECTION, CONTENT_LENGTH, DATE, HOST, IntoName, Name, TRANSFER_ENCODING, write_usual};
-use crate::{Fate, Framing, Headers, Line, Value};
+use crate::{Fate, Framing, Headers, Line, Names, Value};
 use bytes::BytesMut;
 use http::{HeaderMap, Method, StatusCode, Uri};
 
@@ -32,9 +32,9 @@ impl Fields<'_> {
     }
 
     /// Writes a header whose value comes in parts, which must have been checked.
+    #[inline]
     pub fn write(&mut self, name: Name<'_>, value: &[&[u8]]) {
         self.headers.write_name(self.out, name);
-        self.out.extend_from_slice(b": ");
         value.iter().for_each(|part| self.out.extend_from_slice(part));
         self.out.extend_from_slice(b"\r\n");
     }
@@ -51,8 +51,8 @@ pub fn write_request(out: &mut BytesMut, method: &Method, target: &Uri, headers:
             fields.write(HOST, &[host.as_bytes()]);
         }
         fields.pass(|line| {
-            let apart = line.is(HOST) || line.is(CONTENT_LENGTH) || line.is(TRANSFER_ENCODING);
-            if apart { Fate::LeftOut } else { Fate::Kept }
+            let apart = const { Names::of(&[HOST, CONTENT_LENGTH, TRANSFER_ENCODING]) };
+            if line.is_in(apart) { Fate::LeftOut } else { Fate::Kept }
         });
     });
 }
@@ -110,7 +110,9 @@ pub fn write_response(
     let mut measured = false;
     let length = if let Framing::Length(length) = framing { Digits::of(length) } else { Digits::of(0) };
     headers.write(out, |line| {
-        if line.is(CONTENT_LENGTH) {
+        if !line.is_in(const { Names::of(&[CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION]) }) {
+            Fate::Kept
+        } else if line.is(CONTENT_LENGTH) {
             match framing {
                 Framing::None => Fate::Kept,
                 Framing::Length(_) if !measured => {
@@ -131,7 +133,6 @@ pub fn write_response(
     });
     if !headers.contains(DATE) {
         headers.write_name(out, DATE);
-        out.extend_from_slice(b": ");
         out.extend_from_slice(date);
         out.extend_from_slice(b"\r\n");
     }
@@ -156,14 +157,13 @@ fn is_ours(value: Value<'_>, persistence: Persistence) -> bool {
 
 fn write_length(out: &mut BytesMut, headers: &Headers, length: u64) {
     headers.write_name(out, CONTENT_LENGTH);
-    out.extend_from_slice(b": ");
     out.extend_from_slice(Digits::of(length).as_bytes());
     out.extend_from_slice(b"\r\n");
 }
 
 fn write_chunked(out: &mut BytesMut, headers: &Headers) {
     headers.write_name(out, TRANSFER_ENCODING);
-    out.extend_from_slice(b": chunked\r\n");
+    out.extend_from_slice(b"chunked\r\n");
 }
 
 /// Writes the size line of a chunk. The data follows, then CR and LF. A size of 0 would end the body.
@@ -187,7 +187,6 @@ pub fn write_last_chunk(out: &mut BytesMut, trailers: Option<&HeaderMap>) {
     if let Some(trailers) = trailers {
         for (name, value) in trailers {
             write_usual(out, name.into_name(), true);
-            out.extend_from_slice(b": ");
             out.extend_from_slice(value.as_bytes());
             out.extend_from_slice(b"\r\n");
         }

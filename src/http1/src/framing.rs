@@ -99,6 +99,9 @@ pub fn keeps_alive(version: Version, headers: &Headers) -> bool {
     if !headers.contains(CONNECTION) {
         return version == Version::HTTP_11;
     }
+    if headers.get_all(CONNECTION).all(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive")) {
+        return true;
+    }
     !has_token(headers, CONNECTION, b"close")
         && (version == Version::HTTP_11 || has_token(headers, CONNECTION, b"keep-alive"))
 }

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt;
+use std::ops::Range;
 
 #[cfg(test)]
 mod tests;
@@ -318,11 +319,32 @@ impl Headers {
         (field.value, field.value_length) = (value, value_length);
     }
 
+    /// Adds a whole line, so that it can be written in one piece.
     fn push(&mut self, name: Name<'_>, value: Value<'_>) {
-        let (start, name_length, state) = self.spell(name);
-        let (value, value_length) = self.add(value.0);
-        let state = state | ADDED_VALUE;
-        self.fields.push(Field { name: start, value, value_length, name_length, known: name.known, state });
+        self.make_room();
+        let start = self.added.len();
+        match self.spelled(name).map(|field| (field.state & ADDED_NAME, name_range(field))) {
+            None => write_usual(&mut self.added, name, self.lower),
+            Some((ADDED_NAME, range)) => {
+                self.added.extend_from_within(range);
+                self.added.extend_from_slice(b": ");
+            }
+            Some((_, range)) => {
+                self.added.extend_from_slice(self.head.get(range).unwrap_or_default());
+                self.added.extend_from_slice(b": ");
+            }
+        }
+        let place = self.added.len();
+        self.added.extend_from_slice(value.0);
+        self.added.extend_from_slice(b"\r\n");
+        self.fields.push(Field {
+            name: start as u32,
+            value: place as u32,
+            value_length: value.len() as u32,
+            name_length: (place - start - 2) as u16,
+            known: name.known,
+            state: ADDED_NAME | ADDED_VALUE | REGULAR,
+        });
         self.present |= name.bit();
         self.once |= name.bit();
     }
@@ -415,18 +437,8 @@ impl Headers {
         }
     }
 
-    /// Where a name stands that is to be added: as the message spelled it once, or in its usual form.
-    fn spell(&mut self, name: Name<'_>) -> (u32, u16, u8) {
-        if let Some(field) = self.spelled(name) {
-            return (field.name, field.name_length, field.state & ADDED_NAME);
-        }
-        self.make_room();
-        let start = self.added.len();
-        write_usual(&mut self.added, name, self.lower);
-        (start as u32, (self.added.len() - start) as u16, ADDED_NAME)
-    }
-
     /// A field of this name, removed or not.
+    #[inline]
     fn spelled(&self, name: Name<'_>) -> Option<&Field> {
         if name.known != 0 && self.once & name.bit() == 0 {
             return None;
@@ -434,17 +446,21 @@ impl Headers {
         self.fields.iter().find(|field| self.is_called(field, name))
     }
 
-    /// Writes a name as the message spelled it, else in its usual form.
+    /// Writes the start of a line, up to the value, with the name as the message spelled it, else in its usual form.
+    #[inline]
     pub(crate) fn write_name(&self, out: &mut BytesMut, name: Name<'_>) {
         match self.spelled(name) {
-            Some(field) => out.extend_from_slice(self.name(field)),
+            Some(field) => {
+                out.extend_from_slice(self.name(field));
+                out.extend_from_slice(b": ");
+            }
             None => write_usual(out, name, self.lower),
         }
     }
 
-    /// Writes the headers, each as its fate is. Those that stand side by side in the head are written in one piece.
+    /// Writes the headers, each as its fate is. Those that stand side by side are written in one piece.
     pub(crate) fn write<'v>(&self, out: &mut BytesMut, mut fate: impl FnMut(Line<'_>) -> Fate<'v>) {
-        let mut run = 0..0;
+        let mut run = Run { added: 0, range: 0..0 };
         for field in &self.fields {
             if field.state & REMOVED != 0 {
                 continue;
@@ -454,19 +470,25 @@ impl Headers {
                 continue;
             }
             if fate == Fate::Kept && field.state & REGULAR != 0 {
-                let (start, end) = (field.name as usize, (field.value + field.value_length) as usize + 2);
-                if run.end != start {
-                    out.extend_from_slice(self.head.get(run).unwrap_or_default());
-                    run = start..start;
+                let (start, added) = (field.name as usize, field.state & ADDED_NAME);
+                if run.range.end != start || run.added != added {
+                    out.extend_from_slice(self.piece(&run));
+                    run = Run { added, range: start..start };
                 }
-                run.end = end;
+                run.range.end = (field.value + field.value_length) as usize + 2;
                 continue;
             }
-            out.extend_from_slice(self.head.get(std::mem::take(&mut run)).unwrap_or_default());
+            out.extend_from_slice(self.piece(&run));
+            run.range = 0..0;
             let value = if let Fate::Changed(value) = fate { value } else { self.value(field).0 };
             write_line(out, self.name(field), value);
         }
-        out.extend_from_slice(self.head.get(run).unwrap_or_default());
+        out.extend_from_slice(self.piece(&run));
+    }
+
+    fn piece(&self, run: &Run) -> &[u8] {
+        let from = if run.added == 0 { &self.head[..] } else { &self.added };
+        from.get(run.range.clone()).unwrap_or_default()
     }
 
     /// The words after this status as they came; None when it came with none.
@@ -474,6 +496,16 @@ impl Headers {
         let reason = self.reason.filter(|reason| reason.status == status)?;
         self.head.get(reason.start as usize..(reason.start + reason.length) as usize)
     }
+}
+
+/// Lines side by side, of the head or of what was added.
+struct Run {
+    added: u8,
+    range: Range<usize>,
+}
+
+fn name_range(field: &Field) -> Range<usize> {
+    field.name as usize..field.name as usize + usize::from(field.name_length)
 }
 
 /// What becomes of a header when its message is written.

@@ -54,8 +54,9 @@ macro_rules! known {
             pub const $constant: Name<'static> = Name { lower: $lower, known: Number::$constant as u8 + 1 };
         )*
 
-        const LOWER: &[&str] = &["", $($lower,)*];
-        const USUAL: &[&str] = &["", $($usual,)*];
+        static LOWER: &[&str] = &["", $($lower,)*];
+        /// With the colon and the blank that follow it in a line.
+        static USUAL: &[&str] = &["", $(concat!($usual, ": "),)*];
     };
 }
 
@@ -155,10 +156,33 @@ const fn mixed(length: u32, first: u8, middle: u8, later: u8, last: u8) -> u32 {
     word.wrapping_mul(FACTOR)
 }
 
-/// Number of a name in any case; 0 when it is none of the known ones.
+/// Number of a valid name in any case; 0 when it is none of the known ones.
+#[inline]
 pub(crate) fn number(name: &[u8]) -> u8 {
     let number = NUMBERS[place(name)];
-    if LOWER[usize::from(number)].as_bytes().eq_ignore_ascii_case(name) { number } else { 0 }
+    if number != 0 && is_same(LOWER[usize::from(number)].as_bytes(), name) { number } else { 0 }
+}
+
+/// Compares a known name with a valid one. Known names are letters and hyphens: of the characters a name may have, only
+/// the same letter in the other case becomes the same by this bit.
+#[inline]
+fn is_same(known: &[u8], name: &[u8]) -> bool {
+    const CASE: u64 = 0x2020_2020_2020_2020;
+    if known.len() != name.len() {
+        return false;
+    }
+    let word = |eight: &[u8; 8]| u64::from_le_bytes(*eight) | CASE;
+    let (Some(known_end), Some(name_end)) = (known.last_chunk(), name.last_chunk()) else {
+        return known.iter().zip(name).all(|(known, byte)| *known == byte | 0x20);
+    };
+    let words = known.chunks_exact(8).zip(name.chunks_exact(8));
+    let mut same = word(known_end) == word(name_end);
+    for (known, name) in words {
+        if let (Ok(known), Ok(name)) = (known.try_into(), name.try_into()) {
+            same &= word(known) == word(name);
+        }
+    }
+    same
 }
 
 impl Name<'static> {
@@ -214,13 +238,16 @@ impl<'n> IntoName<'n> for Name<'n> {
 
 impl<'n> IntoName<'n> for &'n str {
     fn into_name(self) -> Name<'n> {
-        Name { lower: self, known: number(self.as_bytes()) }
+        let number = number(self.as_bytes());
+        // It need not be a name at all.
+        let known = if LOWER[usize::from(number)].eq_ignore_ascii_case(self) { number } else { 0 };
+        Name { lower: self, known }
     }
 }
 
 impl<'n> IntoName<'n> for &'n HeaderName {
     fn into_name(self) -> Name<'n> {
-        self.as_str().into_name()
+        Name { lower: self.as_str(), known: number(self.as_str().as_bytes()) }
     }
 }
 
@@ -260,13 +287,23 @@ fn is_ours(name: Name<'_>) -> bool {
     OURS & name.bit() != 0 || name.lower.starts_with("x-forwarded-") || name.lower.starts_with("x-kong-")
 }
 
-/// Writes a name in its usual form; with `lower`, what is not ours stays in lower case.
+/// Writes the start of a line, up to the value, with the name in its usual form; with `lower`, what is not ours stays in
+/// lower case.
+#[inline]
 pub(crate) fn write_usual(out: &mut impl BufMut, name: Name<'_>, lower: bool) {
+    if name.known != 0 && !lower {
+        return out.put_slice(USUAL[usize::from(name.known)].as_bytes());
+    }
+    write_any(out, name, lower);
+    out.put_slice(b": ");
+}
+
+fn write_any(out: &mut impl BufMut, name: Name<'_>, lower: bool) {
     if lower && !is_ours(name) {
         return out.put_slice(name.lower.as_bytes());
     }
-    if name.known != 0 {
-        return out.put_slice(USUAL[usize::from(name.known)].as_bytes());
+    if let Some(line) = USUAL.get(usize::from(name.known)).filter(|line| !line.is_empty()) {
+        return out.put_slice(line.trim_end_matches(": ").as_bytes());
     }
     let mut rest = name.lower.as_bytes();
     if let Some(whole) = unusual(rest) {
