@@ -63,17 +63,19 @@ impl Configured {
         self.synced.store(synced, Ordering::Relaxed);
     }
 
-    /// Puts what the cache holds in force, so that the node serves before any control plane answers.
     /// Serves what the cache holds, if that is another configuration than the one in force: the process before this one
     /// may have written it.
     pub(crate) fn follow_cache(&self) {
-        self.cache.written_elsewhere();
+        if let Err(error) = self.cache.written_elsewhere() {
+            tracing::error!(%error, hint = error.hint(), "the cached configuration has no checksum");
+        }
         let cached = self.cache.hash().ok().flatten();
         if cached.is_some() && cached != self.hash().map(|hash| hash.to_string()) {
             self.start_from_cache();
         }
     }
 
+    /// Puts what the cache holds in force, so that the node serves before any control plane answers.
     pub(crate) fn start_from_cache(&self) {
         let began = Instant::now();
         let scanned = self.gateway.prepare_stored(|visit| self.cache.scan(&Tables::ENTITIES, visit));
@@ -103,11 +105,11 @@ impl Configured {
 
     /// A node that was away for long, or whose control plane is, serves what was right then.
     fn tell_age(&self) {
-        let Ok(Some(stand)) = self.cache.stand() else { return };
-        let age = Duration::from_millis(unix_millis().saturating_sub(stand.applied_millis));
+        let (Ok(Some(written)), Ok(stand)) = (self.cache.written_millis(), self.cache.stand()) else { return };
+        let age = Duration::from_millis(unix_millis().saturating_sub(written));
         if age >= OLD {
-            let hours = age.as_secs() / 3600;
-            tracing::warn!(version = stand.version, hours, "the cached configuration is old");
+            let (hours, version) = (age.as_secs() / 3600, stand.map(|stand| stand.version));
+            tracing::warn!(version, hours, "the cached configuration is old");
         }
     }
 

@@ -19,7 +19,7 @@ use gwctl_lifecycle::{Phase, Shutdown, SystemClock, Task, spawn};
 use gwctl_link::{ClientTls, DialOptions, ForwardProxy};
 use gwctl_plugins::Node;
 use gwctl_proxy::SnapshotOptions;
-use gwctl_store::{DataPlaneCache, FolderLock, MapSize, Opening, StoreError};
+use gwctl_store::{DataPlaneCache, FolderLock, MapSize, StoreError};
 use gwctl_wire::v1::dp_link::Settings;
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v1::{BasicInfo, PluginVersion};
@@ -32,7 +32,6 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tokio::sync::watch;
 
 /// Version of Kong this data plane stands for.
 const OWN_VERSION: &str = "3.9.1";
@@ -79,9 +78,6 @@ impl DataPlane {
     ) -> Result<Self, StartError> {
         let folder = &options.conf.lmdb_environment_path;
         let cache = Arc::new(open_cache(folder, options.registry.clone(), options.lock.take())?);
-        if let Opening::Discarded(why) = cache.opening() {
-            tracing::warn!(error = why, "the cache of the data plane was thrown away");
-        }
         let directory = Arc::new(RecordDirectory::new(cache.clone()));
         let node = Arc::new(Node::new(options.node_id, options.hostname, directory));
         let gateway = Arc::new(Gateway::new(snapshot(node)));
@@ -143,7 +139,6 @@ impl DataPlane {
             configured: self.configured.clone(),
             connected: connected.clone(),
             shutdown: shutdown.clone(),
-            damaged: check_cache(self.configured.clone()),
             log_levels: options.log_levels.clone(),
         };
         let link = LinkOptions { control_planes, settings, apply, connected, stream };
@@ -275,24 +270,6 @@ fn open_cache(folder: &Path, registry: Arc<Registry>, lock: Option<FolderLock>) 
     let lock = lock.map_or_else(|| FolderLock::claim(folder), Ok)?;
     let (size, clock) = (MapSize::default(), Arc::new(SystemClock));
     DataPlaneCache::open_locked(folder, registry, DataPlaneCache::FORMAT, size, clock, lock)
-}
-
-/// Reads the whole cache beside everything else; tells when it holds something else than was written into it.
-fn check_cache(configured: Arc<Configured>) -> watch::Receiver<bool> {
-    let (damaged, told) = watch::channel(false);
-    tokio::task::spawn_blocking(move || match configured.cache.is_whole() {
-        Ok(true) => {}
-        Ok(false) => {
-            tracing::error!("the cached configuration is damaged: its rows do not come to its digest");
-            // Changes must not build on it.
-            if let Err(error) = configured.cache.forget_stand() {
-                tracing::error!(%error, "cannot mark the cached configuration as damaged");
-            }
-            damaged.send_replace(true);
-        }
-        Err(error) => tracing::error!(%error, "cannot read the whole cached configuration"),
-    });
-    told
 }
 
 /// Every plugin this node can run.

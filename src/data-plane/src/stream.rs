@@ -11,7 +11,7 @@ use gwctl_wire::stream::{DpStream, Hello};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// What every connection of our own sync is made of.
@@ -23,8 +23,6 @@ pub(crate) struct StreamOptions {
     /// Set while the control plane can be heard.
     pub(crate) connected: Arc<AtomicBool>,
     pub(crate) shutdown: Shutdown,
-    /// The cache turned out to be damaged.
-    pub(crate) damaged: watch::Receiver<bool>,
     pub(crate) log_levels: Arc<dyn LogLevels>,
 }
 
@@ -50,15 +48,12 @@ struct Driver {
 pub(crate) async fn serve(options: StreamOptions, dialed: Dialed, served: Box<dyn FnOnce() + Send>) -> Ended {
     let (connection, inbox) = Connection::of(dialed);
     let configured = options.configured.clone();
-    // Damage told before is seen in what is held.
-    let mut damaged = options.damaged.clone();
-    damaged.mark_unchanged();
     // The cache is read off the thread that moves frames.
     let held = tokio::task::spawn_blocking(move || configured.held()).await.unwrap_or_default();
     let hello = Hello { held, ..options.hello.clone() };
     let (start, link) = (Instant::now(), DpStream::new(Duration::ZERO, hello));
     let mut driver = Driver { options, link, start, connection, inbox, working: None, served: Some(served) };
-    let ended = driver.run(damaged).await;
+    let ended = driver.run().await;
     // The next connection says what is held; that is known once this has ended.
     if let Some(working) = driver.working.take() {
         // Nobody takes its word any more, nor may it wait for room behind what the peer said last.
@@ -69,7 +64,7 @@ pub(crate) async fn serve(options: StreamOptions, dialed: Dialed, served: Box<dy
 }
 
 impl Driver {
-    async fn run(&mut self, mut damaged: watch::Receiver<bool>) -> Ended {
+    async fn run(&mut self) -> Ended {
         let shutdown = self.options.shutdown.clone();
         let mut stopping = false;
         loop {
@@ -85,9 +80,6 @@ impl Driver {
             tokio::select! {
                 Some((_, event)) = self.inbox.recv() => self.take(event),
                 () = sleep_until(timeout) => self.link.handle_timeout(self.start.elapsed()),
-                Ok(()) = damaged.changed() => {
-                    self.link.handle_command(Command::Distrust { why: "its cache is damaged".to_owned() });
-                }
                 () = shutdown.reached(Phase::Stop), if !stopping => {
                     stopping = true;
                     self.link.handle_command(Command::Stop);

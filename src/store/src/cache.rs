@@ -1,6 +1,7 @@
 //! The data plane's own copy of its configuration: it starts from it when no control plane answers, and reads
 //! consumers and credentials from it while it runs.
 
+use crate::checksum::Checksum;
 use crate::environment::{Environment, FolderLock, MapSize, claim};
 use crate::fault::{Fault, StoreError, misuse};
 use crate::lmdb::{Snapshot, millis};
@@ -17,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 mod incoming;
+mod seal;
 
 pub use incoming::{Applied, Stand};
 
@@ -25,8 +27,8 @@ const HASH: &str = "config_hash";
 /// Setting that holds the tag.
 const TAG: &str = "tag";
 
-/// What [`DataPlaneCache::FORMAT`] was called before it had a number of its own.
-const EARLIER_NAMES: [&str; 1] = ["3.9"];
+/// Tags of caches with the same rows from before they had a seal.
+const UNSEALED: [&str; 2] = ["3.9", "rows 1"];
 
 /// File that counts the starts which have not yet read the cache to its end.
 const OPENING: &str = "opening";
@@ -78,7 +80,7 @@ pub struct DataPlaneCache {
 impl DataPlaneCache {
     /// The tag of caches whose rows are written as this program writes them. It changes with that and not with the
     /// version of the program, so that an update finds its configuration.
-    pub const FORMAT: &str = "rows 1";
+    pub const FORMAT: &str = "rows 2";
 
     /// Opens or creates the cache. `tag` names what the content depends on, [`DataPlaneCache::FORMAT`] as a rule:
     /// content with another tag, or damaged content, is thrown away; [`DataPlaneCache::opening`] tells.
@@ -108,43 +110,78 @@ impl DataPlaneCache {
     ) -> Result<DataPlaneCache, StoreError> {
         let handed = lock.is_handed();
         let crashed = if handed { None } else { throw_away_after_crashes(folder)? };
-        let (environment, damage) = open_or_start_over(folder, size, lock)?;
-        let damage = damage.or(crashed);
-        let opening = damage.map_or(Opening::Empty, Opening::Discarded);
-        let second = environment.second_tables()?;
-        let (writer, transactions) = Default::default();
-        let mut cache = DataPlaneCache { environment, second, registry, clock, opening, writer, transactions };
-        if let Some(opening) = cache.settle(tag, handed)? {
-            cache.opening = opening;
+        let again = || {
+            let failed = |source| StoreError::Io { action: "keep the lock of", path: folder.to_owned(), source };
+            lock.again().map_err(failed)
+        };
+        let opened = |lock| {
+            let environment = Environment::open_claimed(folder, size, lock)?;
+            DataPlaneCache::of(environment, registry.clone(), clock.clone(), tag)
+        };
+        let (mut cache, damage) = match opened(again()?) {
+            Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) if !handed => {
+                remove_files(folder)?;
+                (opened(again()?)?, Some(error.to_string()))
+            }
+            opened => (opened?, crashed),
+        };
+        if let Some(reason) = damage {
+            cache.opening = Opening::Discarded(reason);
         }
         if let Opening::Discarded(reason) = &cache.opening {
-            tracing::warn!(folder = %folder.display(), error = reason, "the cached configuration cannot be used, starting empty");
+            let hint = "nothing while a control plane can be reached: it sends everything again. Without one, stop the \
+                        node and put back a copy of the folder; if this happens again, look for faults of disk or memory";
+            let folder = folder.display();
+            tracing::warn!(%folder, error = reason, hint, "the cached configuration cannot be used, starting empty");
         }
         Ok(cache)
     }
 
-    /// Compares the tag; a stranger's content goes, unless another process serves by it still.
-    fn settle(&self, tag: &str, handed: bool) -> Result<Option<Opening>, StoreError> {
+    fn of(
+        environment: Environment,
+        registry: Arc<Registry>,
+        clock: Arc<dyn Clock>,
+        tag: &str,
+    ) -> Result<DataPlaneCache, StoreError> {
+        let second = environment.second_tables()?;
+        let (writer, transactions) = Default::default();
+        let (opening, handed) = (Opening::Empty, environment.is_handed());
+        let mut cache = DataPlaneCache { environment, second, registry, clock, opening, writer, transactions };
+        cache.opening = cache.settle(tag, handed)?;
+        Ok(cache)
+    }
+
+    /// Compares the tag and the seal; a stranger's content goes, unless another process serves by it still.
+    ///
+    /// # Errors
+    /// Damage, among others.
+    fn settle(&self, tag: &str, handed: bool) -> Result<Opening, StoreError> {
         let (stored, hash) = self.reading(|tables, txn| Ok((tables.setting(txn, TAG)?, tables.setting(txn, HASH)?)))?;
-        if stored.as_deref() == Some(tag) {
-            return Ok(hash.map(Opening::Warm));
-        }
-        if tag == Self::FORMAT && stored.as_deref().is_some_and(|stored| EARLIER_NAMES.contains(&stored)) {
-            self.transaction(|tables, txn| tables.set_setting(txn, TAG, Some(tag)))?;
-            return Ok(hash.map(Opening::Warm));
+        let warm = |hash: Option<String>| hash.map_or(Opening::Empty, Opening::Warm);
+        let unsealed = tag == Self::FORMAT && stored.as_deref().is_some_and(|stored| UNSEALED.contains(&stored));
+        if unsealed || stored.as_deref() == Some(tag) {
+            if let Some(detail) = self.damage()? {
+                return Err(StoreError::Damaged { folder: self.environment.folder.clone(), detail });
+            }
+            // What another process writes still is sealed once it writes no more.
+            if unsealed && !handed {
+                self.seal_unsealed()?;
+            }
+            return Ok(warm(hash));
         }
         if let Some(stored) = stored.as_ref().filter(|_| handed) {
             let detail =
                 format!("its format is {stored}, this gwctl reads {tag}: restart the node in place of an upgrade");
             return Err(StoreError::Damaged { folder: self.environment.folder.clone(), detail });
         }
-        self.transaction(|tables, txn| {
+        self.transaction(|tables, txn, sum| {
             tables.clear_records(txn)?;
+            *sum = Checksum::default();
             incoming::forget(tables, txn)?;
             tables.set_setting(txn, HASH, None)?;
             tables.set_setting(txn, TAG, Some(tag))
         })?;
-        Ok(stored.map(|stored| {
+        Ok(stored.map_or(Opening::Empty, |stored| {
             Opening::Discarded(format!(
                 "its format is {stored}, this gwctl reads {tag}; the control plane sends everything again"
             ))
@@ -165,15 +202,16 @@ impl DataPlaneCache {
     ///
     /// Rules between records are not checked: the control plane has done so.
     pub fn apply(&self, configuration: &CachedConfiguration) -> Result<Duration, StoreError> {
-        self.transaction(|tables, txn| {
+        self.transaction(|tables, txn, sum| {
             tables.clear_records(txn)?;
+            *sum = Checksum::default();
             for (entity, records) in &configuration.records {
                 let schema = schema_of(&self.registry, entity)?;
                 for record in records {
                     let id = schema.id_of(record).ok_or_else(|| no_id(entity))?;
                     // The same id twice: the later one counts, and the earlier one's index entries go with it.
                     let old = tables.record(txn, entity, &id)?;
-                    tables.put(txn, schema, &id, old.as_ref(), Some(record))?;
+                    tables.put(txn, schema, &id, (old.as_ref(), Some(record)), Some(sum))?;
                 }
             }
             incoming::forget(tables, txn)?;
@@ -185,8 +223,8 @@ impl DataPlaneCache {
     ///
     /// Of each delta only entity, id and the new record count; the order does not matter.
     pub fn apply_deltas(&self, hash: &str, deltas: &[Delta]) -> Result<Duration, StoreError> {
-        self.transaction(|tables, txn| {
-            self.put_rows(tables, txn, deltas, &mut Digest::default())?;
+        self.transaction(|tables, txn, sum| {
+            self.put_rows(tables, txn, deltas, &mut Digest::default(), sum)?;
             incoming::forget(tables, txn)?;
             tables.set_setting(txn, HASH, Some(hash))
         })
@@ -239,9 +277,13 @@ impl DataPlaneCache {
         self.transactions.load(Ordering::Acquire)
     }
 
-    /// Another process may have written: what was remembered until now counts no more.
-    pub fn written_elsewhere(&self) {
+    /// Another process may have written, and writes no more: what was remembered until now counts no longer.
+    ///
+    /// # Errors
+    /// What it wrote cannot be read or sealed.
+    pub fn written_elsewhere(&self) -> Result<(), StoreError> {
         self.transactions.fetch_add(1, Ordering::Release);
+        self.seal_unsealed()
     }
 
     /// A consistent view for several look-ups. Let it go soon.
@@ -277,24 +319,35 @@ impl DataPlaneCache {
         called.map_err(|fault| fault.at(&self.environment.folder))
     }
 
-    /// Runs one transaction, as often as the map must grow for it.
-    fn transaction(&self, work: impl Fn(&Tables, &mut RwTxn<'_>) -> Result<(), Fault>) -> Result<Duration, StoreError> {
+    /// Runs one transaction, as often as the map must grow for it. What the work changes in the set in force it counts
+    /// in the checksum.
+    fn transaction(
+        &self,
+        work: impl Fn(&Tables, &mut RwTxn<'_>, &mut Checksum) -> Result<(), Fault>,
+    ) -> Result<Duration, StoreError> {
         let started = Instant::now();
-        self.transaction_if(|tables, txn| work(tables, txn).map(|()| true)).map(drop)?;
+        self.transaction_if(|tables, txn, sum| work(tables, txn, sum).map(|()| true)).map(drop)?;
         Ok(started.elapsed())
     }
 
     /// The same for work that may find at its end that it should not be kept: None.
     fn transaction_if(
         &self,
-        mut work: impl FnMut(&Tables, &mut RwTxn<'_>) -> Result<bool, Fault>,
+        mut work: impl FnMut(&Tables, &mut RwTxn<'_>, &mut Checksum) -> Result<bool, Fault>,
     ) -> Result<Option<Duration>, StoreError> {
         let started = Instant::now();
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attempt = |txn: &mut RwTxn<'_>| -> Result<bool, Fault> {
+            let (tables, mut sum) = (self.in_force(txn)?, seal::checksum(&self.environment.tables, txn)?);
+            let keep = work(tables, txn, &mut sum)?;
+            if keep {
+                seal::write(tables, txn, sum, millis(self.clock.as_ref()))?;
+            }
+            Ok(keep)
+        };
         loop {
             let mut txn = self.environment.writing()?;
-            let tables = self.in_force(&txn).map_err(|fault| fault.at(&self.environment.folder))?;
-            let worked = work(tables, &mut txn).and_then(|keep| {
+            let worked = attempt(&mut txn).and_then(|keep| {
                 if keep {
                     txn.commit()?;
                     self.transactions.fetch_add(1, Ordering::Release);
@@ -334,28 +387,6 @@ fn remove_files(folder: &Path) -> Result<(), StoreError> {
         }
     }
     Ok(())
-}
-
-/// Opens the folder; files that no store can be read from are removed and the reason given.
-fn open_or_start_over(
-    folder: &Path,
-    size: MapSize,
-    lock: FolderLock,
-) -> Result<(Environment, Option<String>), StoreError> {
-    let handed = lock.is_handed();
-    let spare = lock.again().map_err(|source| StoreError::Io {
-        action: "keep the lock of",
-        path: folder.to_owned(),
-        source,
-    })?;
-    match Environment::open_claimed(folder, size, lock) {
-        Ok(environment) => Ok((environment, None)),
-        Err(error @ (StoreError::Damaged { .. } | StoreError::Format { .. })) if !handed => {
-            remove_files(folder)?;
-            Ok((Environment::open_claimed(folder, size, spare)?, Some(error.to_string())))
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// Consumers and every entity that must refer to one, directly or through others.

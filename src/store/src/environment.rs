@@ -47,7 +47,7 @@ pub(crate) struct Environment {
     gate: Gate,
     limit: usize,
     pub(crate) folder: PathBuf,
-    _lock: FolderLock,
+    lock: FolderLock,
 }
 
 /// A read transaction and the leave to have one.
@@ -78,10 +78,14 @@ impl Environment {
         refuse_truncated(&env, folder, file)?;
         reserve_readers(folder);
         let tables = Tables::open(&env).map_err(at)?;
-        let environment =
-            Environment { env, tables, gate: Gate::default(), limit, folder: folder.to_owned(), _lock: lock };
+        let environment = Environment { env, tables, gate: Gate::default(), limit, folder: folder.to_owned(), lock };
         environment.check_format()?;
         Ok(environment)
+    }
+
+    /// Whether another process works in the folder still, or did when this one began.
+    pub(crate) fn is_handed(&self) -> bool {
+        self.lock.is_handed()
     }
 
     fn check_format(&self) -> Result<(), StoreError> {

@@ -11,6 +11,7 @@
 
 pub mod cache;
 mod check;
+mod checksum;
 pub mod contract;
 pub mod digest;
 mod environment;

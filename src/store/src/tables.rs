@@ -1,5 +1,6 @@
 //! The LMDB databases of a store: few, each with composite keys.
 
+use crate::checksum::Checksum;
 use crate::fault::Fault;
 use crate::index::Entries;
 use crate::keys;
@@ -9,6 +10,13 @@ use heed::{CommitOrAbort, Database, Env, RoTxn, RwTxn, WithoutTls};
 
 /// A database of bytes.
 pub(crate) type Table = Database<'static, Bytes, Bytes>;
+
+/// Places in [`Tables::of_records`].
+const RECORDS: usize = 0;
+const UNIQUE: usize = 1;
+const REFERENCES: usize = 2;
+const TAGS: usize = 3;
+const EXPIRY: usize = 4;
 
 /// How many databases an environment holds.
 pub(crate) const COUNT: u32 = 13;
@@ -82,43 +90,42 @@ impl Tables {
         [&self.records, &self.unique, &self.references, &self.tags, &self.expiry]
     }
 
-    /// Writes, replaces or removes one record with all its index entries. Checks no rule.
+    /// Writes, replaces or removes one record with all its index entries. Checks no rule. A sum over all entries, where
+    /// there is one, follows.
     pub(crate) fn put(
         &self,
         txn: &mut RwTxn<'_>,
         schema: &EntitySchema,
         id: &str,
-        old: Option<&Record>,
-        new: Option<&Record>,
+        (old, new): (Option<&Record>, Option<&Record>),
+        mut sum: Option<&mut Checksum>,
     ) -> Result<(), Fault> {
         let before = old.map(|record| Entries::of(schema, id, record)).unwrap_or_default();
         let after = new.map(|record| Entries::of(schema, id, record)).unwrap_or_default();
         let place = keys::key(&[&schema.name, id]);
         match new {
-            Some(record) => self.records.put(txn, &place, &encode(record)?)?,
-            None => {
-                self.records.delete(txn, &place)?;
-            }
+            Some(record) => self.set(txn, RECORDS, &place, &encode(record)?, sum.as_deref_mut())?,
+            None => self.unset(txn, RECORDS, &place, sum.as_deref_mut())?,
         }
         let pairs = [
-            (&self.unique, before.unique_keys(), after.unique_keys()),
-            (&self.references, before.references, after.references),
-            (&self.tags, before.tags, after.tags),
+            (UNIQUE, before.unique_keys(), after.unique_keys()),
+            (REFERENCES, before.references, after.references),
+            (TAGS, before.tags, after.tags),
         ];
         for (table, before, after) in pairs {
             for key in before.difference(&after) {
-                table.delete(txn, key)?;
+                self.unset(txn, table, key, sum.as_deref_mut())?;
             }
             for key in after.difference(&before) {
-                table.put(txn, key, id.as_bytes())?;
+                self.set(txn, table, key, id.as_bytes(), sum.as_deref_mut())?;
             }
         }
         if before.expiry != after.expiry {
             if let Some(key) = before.expiry {
-                self.expiry.delete(txn, &key)?;
+                self.unset(txn, EXPIRY, &key, sum.as_deref_mut())?;
             }
             if let Some(key) = after.expiry {
-                self.expiry.put(txn, &key, &place_text(&schema.name, id))?;
+                self.set(txn, EXPIRY, &key, &place_text(&schema.name, id), sum)?;
             }
         }
         Ok(())
@@ -131,8 +138,8 @@ impl Tables {
         txn: &mut RwTxn<'_>,
         schema: &EntitySchema,
         id: &str,
-        old: Option<&Record>,
-        new: Option<&Record>,
+        (old, new): (Option<&Record>, Option<&Record>),
+        sum: &mut Checksum,
     ) -> Result<(), Fault> {
         let before = old.map(|record| Entries::of(schema, id, record).unique_keys()).unwrap_or_default();
         let mut others = Vec::new();
@@ -142,14 +149,57 @@ impl Tables {
                 _ => {}
             }
         }
-        self.put(txn, schema, id, old, new)?;
+        self.put(txn, schema, id, (old, new), Some(sum))?;
         for (key, owner) in others {
-            self.unique.put(txn, &key, &owner)?;
+            self.set(txn, UNIQUE, &key, &owner, Some(sum))?;
         }
         for key in new.map(|record| Entries::of(schema, id, record).unique_keys()).unwrap_or_default() {
-            self.unique.put(txn, &key, id.as_bytes())?;
+            self.set(txn, UNIQUE, &key, id.as_bytes(), Some(sum))?;
         }
         Ok(())
+    }
+
+    /// Writes an entry of one of [`Tables::of_records`]. What lay there goes out of the sum.
+    fn set(
+        &self,
+        txn: &mut RwTxn<'_>,
+        table: usize,
+        key: &[u8],
+        value: &[u8],
+        sum: Option<&mut Checksum>,
+    ) -> Result<(), Fault> {
+        let entries = self.of_records()[table];
+        let Some(sum) = sum else { return Ok(entries.put(txn, key, value)?) };
+        // One way down the tree where nothing lies, as in a configuration that is filled anew.
+        if let Some(old) = entries.get_or_put(txn, key, value)? {
+            sum.remove(table, key, old);
+            entries.put(txn, key, value)?;
+        }
+        sum.add(table, key, value);
+        Ok(())
+    }
+
+    fn unset(&self, txn: &mut RwTxn<'_>, table: usize, key: &[u8], sum: Option<&mut Checksum>) -> Result<(), Fault> {
+        let entries = self.of_records()[table];
+        if let Some(sum) = sum
+            && let Some(old) = entries.get(txn, key)?
+        {
+            sum.remove(table, key, old);
+        }
+        entries.delete(txn, key)?;
+        Ok(())
+    }
+
+    /// The sum over every entry of records and indexes.
+    pub(crate) fn checksum(&self, txn: &RoTxn<'_>) -> Result<Checksum, Fault> {
+        let mut sum = Checksum::default();
+        for (number, table) in self.of_records().into_iter().enumerate() {
+            for entry in table.iter(txn)? {
+                let (key, value) = entry?;
+                sum.add(number, key, value);
+            }
+        }
+        Ok(sum)
     }
 
     /// A value kept outside the configuration.

@@ -217,7 +217,7 @@ impl<'s> Batch<'s> {
             };
             untouched.insert(stored.map(Box::from));
         }
-        self.tables.put(&mut self.txn, schema, id, old, new)
+        self.tables.put(&mut self.txn, schema, id, (old, new), None)
     }
 
     /// What the batch changed in sum, in the order of [`crate::Change`].

@@ -130,7 +130,7 @@ fn a_copy_and_the_changes_after_it_are_in_force_and_in_the_cache() {
     assert!(applied(&stage.change(7, rows, digest.clone()), 8));
     assert_eq!(stage.ports(), [81]);
     assert_eq!(stage.configured.hash(), Some(ConfigHash::from(digest.as_str())));
-    assert!(stage.configured.cache.is_whole().unwrap());
+    assert_eq!(stage.configured.cache.damage().unwrap(), None);
 }
 
 #[test]

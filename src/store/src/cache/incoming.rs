@@ -6,11 +6,11 @@
 //! ever holds the whole in memory.
 
 use super::{DataPlaneCache, HASH};
+use crate::checksum::Checksum;
 use crate::contract::{Delta, Position};
 use crate::digest::{self, Digest};
 use crate::fault::{Fault, StoreError};
 use crate::lmdb::millis;
-use crate::log;
 use crate::reading::{View, schema_of};
 use crate::tables::{Tables, decode, encode};
 use gwctl_entities::Record;
@@ -19,12 +19,13 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Setting that says which set is in force: absent for the first, `second`.
-const IN_FORCE: &str = "set in force";
+pub(super) const IN_FORCE: &str = "set in force";
 const SECOND: &str = "second";
 /// Setting with the [`Stand`].
-const STAND: &str = "stand";
-/// Setting with the digest of what the spare set holds so far.
+pub(super) const STAND: &str = "stand";
+/// Settings with the digest and the checksum of what the spare set holds so far.
 const INCOMING: &str = "incoming digest";
+const INCOMING_SUM: &str = "incoming checksum";
 
 /// Which version of which store a cache holds, and since when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,9 +59,9 @@ impl DataPlaneCache {
     /// the new record count. Changes that lead elsewhere are not kept.
     pub fn change(&self, store: &str, position: Position, deltas: &[Delta]) -> Result<Applied, StoreError> {
         let mut found = Digest::default();
-        let stored = self.transaction_if(|tables, txn| {
+        let stored = self.transaction_if(|tables, txn, sum| {
             let mut digest = stand(tables, txn)?.map(|stand| stand.digest).unwrap_or_default();
-            self.put_rows(tables, txn, deltas, &mut digest)?;
+            self.put_rows(tables, txn, deltas, &mut digest, sum)?;
             found = digest;
             self.set_stand(tables, txn, store, position)?;
             Ok(digest == position.digest)
@@ -73,24 +74,11 @@ impl DataPlaneCache {
         self.change(store, position, &[])
     }
 
-    /// Forgets of which store and version the configuration is; the configuration itself stays.
-    pub fn forget_stand(&self) -> Result<(), StoreError> {
-        self.transaction(|tables, txn| tables.set_setting(txn, STAND, None)).map(drop)
-    }
-
-    /// Reads everything and compares it with the digest kept; false: the file holds something else than was written.
-    /// True when no digest is kept.
-    pub fn is_whole(&self) -> Result<bool, StoreError> {
-        self.reading(|tables, txn| {
-            let Some(stand) = stand(tables, txn)? else { return Ok(true) };
-            Ok(log::digest_from_scratch(txn, tables, &self.registry)? == stand.digest)
-        })
-    }
-
     /// Begins a configuration that comes in pieces; what there was of an earlier one goes.
     pub fn begin_incoming(&self) -> Result<(), StoreError> {
         self.spare_transaction(|tables, txn| {
             tables.clear_records(txn)?;
+            tables.set_setting(txn, INCOMING_SUM, None)?;
             tables.set_setting(txn, INCOMING, Some(&Digest::default().to_string()))
         })
     }
@@ -98,13 +86,14 @@ impl DataPlaneCache {
     /// Adds rows to it, or takes out those without a new record. The same row may come again; the last one counts.
     pub fn add_incoming(&self, rows: &[Delta]) -> Result<(), StoreError> {
         self.spare_transaction(|tables, txn| {
-            let mut digest = incoming(tables, txn)?;
+            let (mut digest, mut sum) = (incoming(tables, txn)?, incoming_sum(tables, txn)?);
             for row in rows {
                 let schema = schema_of(&self.registry, &row.entity)?;
                 let old = tables.record(txn, &row.entity, &row.id)?;
-                tables.put_alone(txn, schema, &row.id, old.as_ref(), row.new.as_ref())?;
+                tables.put_alone(txn, schema, &row.id, (old.as_ref(), row.new.as_ref()), &mut sum)?;
                 self.count(&mut digest, row, old.as_ref());
             }
+            tables.set_setting(txn, INCOMING_SUM, Some(&sum.to_string()))?;
             tables.set_setting(txn, INCOMING, Some(&digest.to_string()))
         })
     }
@@ -128,15 +117,17 @@ impl DataPlaneCache {
     /// Puts what has come in in the place of what was there, if it has this digest.
     pub fn finish_incoming(&self, store: &str, position: Position) -> Result<Applied, StoreError> {
         let mut found = Digest::default();
-        let stored = self.transaction_if(|old, txn| {
+        let stored = self.transaction_if(|old, txn, sum| {
             found = incoming(old, txn)?;
             if found != position.digest {
                 return Ok(false);
             }
+            *sum = incoming_sum(old, txn)?;
             let second = old.setting(txn, IN_FORCE)?.is_none();
             old.clear_records(txn)?;
             old.set_setting(txn, IN_FORCE, second.then_some(SECOND))?;
             old.set_setting(txn, INCOMING, None)?;
+            old.set_setting(txn, INCOMING_SUM, None)?;
             self.set_stand(old, txn, store, position)?;
             Ok(true)
         })?;
@@ -147,6 +138,7 @@ impl DataPlaneCache {
     pub fn discard_incoming(&self) -> Result<(), StoreError> {
         self.spare_transaction(|tables, txn| {
             tables.clear_records(txn)?;
+            tables.set_setting(txn, INCOMING_SUM, None)?;
             tables.set_setting(txn, INCOMING, None)
         })
     }
@@ -163,7 +155,7 @@ impl DataPlaneCache {
     }
 
     fn spare_transaction(&self, work: impl Fn(&Tables, &mut RwTxn<'_>) -> Result<(), Fault>) -> Result<(), StoreError> {
-        self.transaction(|_, txn| work(self.spare(txn)?, txn)).map(drop)
+        self.transaction(|_, txn, _| work(self.spare(txn)?, txn)).map(drop)
     }
 
     /// All removals first: a value may move from one record to another.
@@ -173,11 +165,12 @@ impl DataPlaneCache {
         txn: &mut RwTxn<'_>,
         deltas: &[Delta],
         digest: &mut Digest,
+        sum: &mut Checksum,
     ) -> Result<(), Fault> {
         for delta in deltas {
             let schema = schema_of(&self.registry, &delta.entity)?;
             if let Some(old) = tables.record(txn, &delta.entity, &delta.id)? {
-                tables.put(txn, schema, &delta.id, Some(&old), None)?;
+                tables.put(txn, schema, &delta.id, (Some(&old), None), Some(sum))?;
                 if digest::counts(&self.registry, &delta.entity) {
                     digest.remove(&delta.entity, &delta.id, &old);
                 }
@@ -185,7 +178,8 @@ impl DataPlaneCache {
         }
         for delta in deltas {
             let Some(new) = &delta.new else { continue };
-            tables.put(txn, schema_of(&self.registry, &delta.entity)?, &delta.id, None, Some(new))?;
+            let schema = schema_of(&self.registry, &delta.entity)?;
+            tables.put(txn, schema, &delta.id, (None, Some(new)), Some(sum))?;
             self.count(digest, delta, None);
         }
         Ok(())
@@ -211,8 +205,14 @@ pub(super) fn forget(tables: &Tables, txn: &mut RwTxn<'_>) -> Result<(), Fault> 
     tables.set_setting(txn, STAND, None)
 }
 
-fn stand(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<Stand>, Fault> {
+pub(super) fn stand(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<Stand>, Fault> {
     tables.setting(txn, STAND)?.map(|text| decode("stand of the cache", text.as_bytes())).transpose()
+}
+
+/// Checksum of what has come in so far.
+fn incoming_sum(tables: &Tables, txn: &RoTxn<'_>) -> Result<Checksum, Fault> {
+    let Some(text) = tables.setting(txn, INCOMING_SUM)? else { return Ok(Checksum::default()) };
+    text.parse().map_err(|_| Fault::Damaged("checksum of the incoming configuration is none".to_owned()))
 }
 
 fn incoming(tables: &Tables, txn: &RoTxn<'_>) -> Result<Digest, Fault> {

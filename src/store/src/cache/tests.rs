@@ -49,6 +49,7 @@ fn configuration(hash: &str) -> CachedConfiguration {
 fn assert_whole(cache: &DataPlaneCache) {
     let problems = cache.reading(|tables, txn| crate::check::problems(txn, tables, &cache.registry)).unwrap();
     assert_eq!(problems, Vec::<String>::new());
+    assert_eq!(cache.damage().unwrap(), None);
 }
 
 #[test]
@@ -192,13 +193,15 @@ fn the_same_id_twice_leaves_no_stray_entry() {
 }
 
 #[test]
-fn the_format_is_read_under_the_name_it_had_before() {
+fn the_format_is_read_under_the_names_it_had_before() {
     let folder = tempdir().unwrap();
-    open_for(folder.path(), "3.9").apply(&configuration("h")).unwrap();
-    for _ in 0..2 {
-        let cache = open_for(folder.path(), DataPlaneCache::FORMAT);
-        assert_eq!(*cache.opening(), Opening::Warm("h".to_owned()));
-        assert_eq!(cache.load(Portion::Whole).unwrap(), Some(configuration("h")));
+    for name in UNSEALED {
+        open_for(folder.path(), name).apply(&configuration("h")).unwrap();
+        for _ in 0..2 {
+            let cache = open_for(folder.path(), DataPlaneCache::FORMAT);
+            assert_eq!(*cache.opening(), Opening::Warm("h".to_owned()));
+            assert_eq!(cache.load(Portion::Whole).unwrap(), Some(configuration("h")));
+        }
     }
     let cache = open_for(folder.path(), "3.9");
     assert!(matches!(cache.opening(), Opening::Discarded(_)), "an earlier program does not know the newer name");

@@ -216,7 +216,7 @@ fn verify_notices_a_record_without_its_index_entries() {
     let schema = store.registry.entity("services").unwrap();
     let mut txn = store.environment.writing().unwrap();
     let tables = &store.environment.tables;
-    tables.put(&mut txn, schema, &fixtures::id(1), Some(&service(1, "a")), None).unwrap();
+    tables.put(&mut txn, schema, &fixtures::id(1), (Some(&service(1, "a")), None), None).unwrap();
     let place = crate::keys::key(&["services", &fixtures::id(1)]);
     tables.records.put(&mut txn, &place, &serde_json::to_vec(&service(1, "a")).unwrap()).unwrap();
     txn.commit().unwrap();

@@ -98,8 +98,6 @@ pub struct DpStream {
     /// The work under way, and when what it is about came.
     doing: Option<(Moment, Doing)>,
     copy: Copy,
-    /// A copy is to be asked for as soon as the control plane has answered the hello.
-    distrust: Option<String>,
     /// Something was refused: changes that build on it are of no use.
     astray: bool,
     effects: VecDeque<Effect>,
@@ -117,7 +115,6 @@ impl DpStream {
             line: VecDeque::new(),
             doing: None,
             copy: Copy::None,
-            distrust: None,
             astray: false,
             effects: VecDeque::from([Effect::Send(greeting)]),
         }
@@ -167,10 +164,6 @@ impl DpStream {
     pub fn handle_command(&mut self, command: Command) {
         match command {
             Command::Done(outcome) => self.conclude(outcome),
-            Command::Distrust { why } => {
-                self.held = None;
-                self.want_snapshot(why);
-            }
             Command::Answer { id, outcome } => self.answer(id, outcome),
             Command::Stop => {
                 if !self.is_closed() {
@@ -282,9 +275,6 @@ impl DpStream {
         self.state = State::Live { heard: Heard { at: now, heartbeat }, ping_at: now + heartbeat };
         self.store_id.clone_from(&store_id);
         self.report(Report::Welcomed { store_id, version });
-        if let Some(why) = self.distrust.take() {
-            self.want_snapshot(why);
-        }
     }
 
     /// The version held of the store this connection is about.
@@ -407,10 +397,6 @@ impl DpStream {
     }
 
     fn want_snapshot(&mut self, why: String) {
-        if let State::Greeting { .. } = self.state {
-            self.distrust = Some(why);
-            return;
-        }
         if self.copy == Copy::Wanted || self.is_closed() {
             return;
         }

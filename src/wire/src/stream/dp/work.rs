@@ -155,11 +155,6 @@ pub enum Reason {
 pub enum Command {
     /// The work handed out last has been done.
     Done(Outcome),
-    /// What is held turned out to be damaged: ask for a copy.
-    Distrust {
-        /// Why, in words.
-        why: String,
-    },
     /// The answer of [`Effect::LogLevel`].
     Answer {
         /// Id of the question.
