@@ -10,9 +10,13 @@ use gwctl_wire::Frame;
 use gwctl_wire::stream::message::{Changes, FromCp, FromDp, Hello, Row};
 use gwctl_wire::v2::{self, rpc, sync};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::time::{Duration, Instant};
 
 const OWN_SYNC: &str = "Gwctl-Sync: 1\r\n";
+/// Time until a flood is cut: buffers fill, then the time for a write passes.
+const FLOOD_LIMIT: Duration = Duration::from_secs(150);
+const NODE: &str = "00000000-0000-4000-8000-0000000000ee";
 const V2: &str = "Sec-WebSocket-Protocol: kong.meta.v1\r\n";
 
 fn payload(frame: &Frame) -> Vec<u8> {
@@ -56,7 +60,7 @@ fn messages_of_our_own_sync_without_sense_end_their_own_link_only() {
     let say = |payload: &[u8]| at_control_plane::frame(BINARY, payload);
     let tell = |message: &FromDp| say(&payload(&message.encode()));
     let hello = Hello {
-        node_id: "00000000-0000-4000-8000-0000000000ee".to_owned(),
+        node_id: NODE.to_owned(),
         hostname: "evil".to_owned(),
         version: "0.1.0".to_owned(),
         kong_version: "3.9.1".to_owned(),
@@ -112,21 +116,72 @@ fn reports_that_cannot_be_right_harm_only_the_row_of_who_tells_them() {
     attacked.still_serves("after");
 }
 
+/// Sends frames without end and reads nothing; comes back once the control plane has cut the connection.
+fn flood_until_cut(mut stream: at_control_plane::Stream, opening: &[u8], frame: &[u8]) {
+    stream.write_all(opening).unwrap();
+    let (many, mut at) = (frame.repeat(300), 0);
+    let until = Instant::now() + FLOOD_LIMIT;
+    loop {
+        match stream.write(&many[at..]) {
+            Ok(length) => at = (at + length) % many.len(),
+            // The control plane takes no more for now.
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(_) => return,
+        }
+        assert!(Instant::now() < until, "a peer that reads nothing is held for ever");
+    }
+}
+
+#[test]
+fn peers_that_flood_and_read_nothing_are_cut_by_every_protocol() {
+    let attacked =
+        Attacked::start_with(|options| options.set("cluster_rpc", "on").set("cluster_incremental_sync", "on"));
+    attacked.still_serves("before");
+    let own = Hello {
+        node_id: NODE.to_owned(),
+        hostname: "evil".to_owned(),
+        kong_version: "3.9.1".to_owned(),
+        ..Hello::default()
+    };
+    let floods = [
+        ("v1", "", at_control_plane::frame(BINARY, br#"{"type":"basic_info","plugins":[]}"#), [b'0'; 32].as_slice()),
+        ("v1", OWN_SYNC, at_control_plane::frame(BINARY, &payload(&FromDp::Hello(Box::new(own)).encode())), &[7; 125]),
+        ("v2", V2, v2_opening(), &[7; 125]),
+    ];
+    std::thread::scope(|scope| {
+        for (number, (protocol, headers, opening, ping)) in floods.iter().enumerate() {
+            let stream = upgraded_by(&attacked.cluster, number + 1, protocol, headers);
+            scope.spawn(move || flood_until_cut(stream, opening, &at_control_plane::frame(0x89, ping)));
+        }
+        attacked.still_serves("during");
+    });
+    let peak = peak_memory(&attacked.cp);
+    assert!(peak < 200, "{peak} MiB");
+    let log = attacked.cp.log();
+    assert_eq!(log.matches("peer reads nothing for 30 s").count(), 2, "{log}");
+    assert_eq!(log.matches("pings while the data plane read nothing").count(), 1, "{log}");
+    attacked.still_serves("after");
+}
+
+/// What a data plane says first by protocol v2.
+fn v2_opening() -> Vec<u8> {
+    let hello = v2::Hello {
+        capabilities: vec![sync::CAPABILITY.to_owned()],
+        version: "3.9.1".to_owned(),
+        node_id: NODE.to_owned(),
+        hostname: "evil".to_owned(),
+        conf: serde_json::Map::new(),
+    };
+    let frame = hello.encode();
+    let kind = if let Frame::Text(_) = frame { 0x81 } else { BINARY };
+    at_control_plane::frame(kind, &payload(&frame))
+}
+
 #[test]
 fn messages_of_protocol_v2_without_sense_end_their_own_link_only() {
     let attacked = Attacked::start_with(v2_on);
     let say = |payload: &[u8]| at_control_plane::frame(BINARY, payload);
-    let hello = v2::Hello {
-        capabilities: vec![sync::CAPABILITY.to_owned()],
-        version: "3.9.1".to_owned(),
-        node_id: "00000000-0000-4000-8000-0000000000ee".to_owned(),
-        hostname: "evil".to_owned(),
-        conf: serde_json::Map::new(),
-    };
-    let opening = match hello.encode() {
-        Frame::Text(text) => at_control_plane::frame(0x81, &text),
-        other => say(&payload(&other)),
-    };
+    let opening = v2_opening();
     let nested = (0..300).fold(Value::Null, |inner, _| json!([inner]));
     let cases = vec![
         ("noise", say(&[0xff; 500])),

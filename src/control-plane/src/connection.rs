@@ -1,13 +1,22 @@
 //! The reader and the writer of one upgraded connection. What the sessions of every protocol share; it knows nothing of
 //! any protocol.
+//!
+//! Each half has a channel of its own to the session. The writer's is a state and no queue, so it never waits for the
+//! session, which may be waiting for the writer: a peer that sends without end and reads nothing comes to the end of the
+//! writer's patience, and the session with it.
 
 use gwctl_lifecycle::{Phase, Task, spawn};
 use gwctl_link::{FrameReader, FrameWriter, LinkError, split};
 use gwctl_websocket::Role;
 use gwctl_wire::Frame;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
+
+/// Frames that may wait to be handled, and their bytes together. One frame alone may be longer.
+const WAITING_FRAMES: usize = 16;
+const WAITING_BYTES: u32 = 1 << 20;
 
 /// Events of the two halves of the connection.
 pub(crate) enum Event {
@@ -16,36 +25,96 @@ pub(crate) enum Event {
     Lost(String),
 }
 
+/// What was read: a frame with its share of [`WAITING_BYTES`], or why nothing will be any more.
+type Received = Result<(Frame, Option<OwnedSemaphorePermit>), String>;
+
+/// How far the writer is.
+#[derive(Default)]
+struct Progress {
+    written: u64,
+    lost: Option<String>,
+}
+
 /// An upgraded connection; dropping it ends it.
 pub(crate) struct Connection {
-    events: mpsc::Receiver<Event>,
+    frames: mpsc::Receiver<Received>,
+    progress: watch::Receiver<Progress>,
+    /// Frames written that the session knows of.
+    told: u64,
     _reading: Task,
     writing: Task,
 }
 
+/// Where frames are put that are to go out.
+pub(crate) struct Outbox {
+    frames: mpsc::Sender<Frame>,
+    progress: watch::Receiver<Progress>,
+}
+
+impl Outbox {
+    /// Puts a frame behind those that wait.
+    ///
+    /// # Errors
+    /// Why nothing goes out any more.
+    pub(crate) async fn send(&self, frame: Frame) -> Result<(), String> {
+        let sent = self.frames.send(frame).await;
+        sent.map_err(|_| why_lost(&self.progress))
+    }
+
+    /// Lets a close frame go out last, if there is room for it.
+    pub(crate) fn close(&self) {
+        let _ = self.frames.try_send(Frame::Close);
+    }
+}
+
+fn why_lost(progress: &watch::Receiver<Progress>) -> String {
+    progress.borrow().lost.clone().unwrap_or_else(ended)
+}
+
+fn ended() -> String {
+    "connection ended".to_owned()
+}
+
 impl Connection {
-    /// Starts the two halves. What is put into the sender goes out. `limit` is `cluster_max_payload`, `leftover` are
-    /// bytes that came behind the request.
-    pub(crate) fn open<S>(stream: S, limit: usize, leftover: &[u8]) -> (Self, mpsc::Sender<Frame>)
+    /// Starts the two halves. `limit` is `cluster_max_payload`, `leftover` are bytes that came behind the request.
+    pub(crate) fn open<S>(stream: S, limit: usize, leftover: &[u8]) -> (Self, Outbox)
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let (reader, writer) = split(stream, Role::Server, limit, leftover);
-        let (told, events) = mpsc::channel(16);
+        let (received, frames) = mpsc::channel(WAITING_FRAMES);
         let (writes, outbox) = mpsc::channel(16);
-        let reading = spawn("link reader", Phase::Stop, read(reader, told.clone()));
+        let (told, progress) = watch::channel(Progress::default());
+        let reading = spawn("link reader", Phase::Stop, read(reader, received));
         let writing = spawn("link writer", Phase::Stop, write(writer, outbox, told));
-        (Self { events, _reading: reading, writing }, writes)
+        let outbox = Outbox { frames: writes, progress: progress.clone() };
+        (Self { frames, progress, told: 0, _reading: reading, writing }, outbox)
     }
 
-    /// The next event. Cancel safe.
+    /// The next event. Cancel safe. What came before the writer was lost is heard.
     pub(crate) async fn event(&mut self) -> Event {
-        self.events.recv().await.unwrap_or_else(|| Event::Lost("connection ended".to_owned()))
+        loop {
+            if self.told < self.progress.borrow_and_update().written {
+                self.told += 1;
+                return Event::Written;
+            }
+            let writer_ended = self.progress.has_changed().is_err();
+            tokio::select! {
+                biased;
+                received = self.frames.recv() => return match received {
+                    Some(Ok((frame, _))) => Event::Frame(frame),
+                    Some(Err(words)) => Event::Lost(words),
+                    None => Event::Lost(ended()),
+                },
+                () = std::future::ready(()), if writer_ended => return Event::Lost(why_lost(&self.progress)),
+                _ = self.progress.changed(), if !writer_ended => {}
+            }
+        }
     }
 
-    /// Lets the close frame go out before the connection is dropped; every sender of frames has to be dropped before.
+    /// Lets the close frame go out before the connection is dropped; the outbox has to be dropped before.
     pub(crate) async fn close(self) {
-        drop(self.events);
+        drop(self.frames);
         let _ = tokio::time::timeout(gwctl_link::STEP_LIMIT, self.writing.join()).await;
     }
 }
@@ -58,15 +127,21 @@ pub(crate) async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-async fn read<S: AsyncRead>(mut reader: FrameReader<S>, events: mpsc::Sender<Event>) {
+async fn read<S: AsyncRead>(mut reader: FrameReader<S>, received: mpsc::Sender<Received>) {
+    let room = Arc::new(Semaphore::new(WAITING_BYTES as usize));
     loop {
         let event = match reader.receive().await {
-            Ok(Some(frame)) => Event::Frame(frame),
-            Ok(None) => Event::Lost("the data plane ended the connection".to_owned()),
-            Err(error) => Event::Lost(error.to_string()),
+            Ok(Some(frame)) => {
+                let bytes = u32::try_from(frame.payload_len()).unwrap_or(WAITING_BYTES).min(WAITING_BYTES);
+                // It is never closed.
+                let share = room.clone().acquire_many_owned(bytes).await.ok();
+                Ok((frame, share))
+            }
+            Ok(None) => Err("the data plane ended the connection".to_owned()),
+            Err(error) => Err(error.to_string()),
         };
-        let last = matches!(event, Event::Lost(_));
-        if events.send(event).await.is_err() || last {
+        let last = event.is_err();
+        if received.send(event).await.is_err() || last {
             return;
         }
     }
@@ -75,24 +150,27 @@ async fn read<S: AsyncRead>(mut reader: FrameReader<S>, events: mpsc::Sender<Eve
 async fn write<S: AsyncWrite>(
     mut writer: FrameWriter<S>,
     mut frames: mpsc::Receiver<Frame>,
-    events: mpsc::Sender<Event>,
+    progress: watch::Sender<Progress>,
 ) {
     while let Some(frame) = frames.recv().await {
-        let closing = frame == Frame::Close;
-        let event = match writer.send(&frame).await {
-            Ok(()) => Event::Written,
-            Err(error @ LinkError::TooLong { .. }) => {
-                tracing::error!(%error, "configuration is too large for the cluster link; raise cluster_max_payload on all nodes");
-                Event::Lost(error.to_string())
+        match writer.send(&frame).await {
+            Ok(()) => progress.send_modify(|progress| progress.written += 1),
+            Err(error) => {
+                if let LinkError::TooLong { .. } = error {
+                    tracing::error!(%error, "configuration is too large for the cluster link; raise cluster_max_payload on all nodes");
+                }
+                progress.send_modify(|progress| progress.lost = Some(error.to_string()));
+                break;
             }
-            Err(error) => Event::Lost(error.to_string()),
-        };
-        let last = closing || matches!(event, Event::Lost(_));
-        // After a hang-up nobody listens to events any more; that is no fault.
-        let heard = events.send(event).await.is_ok();
-        if last || !heard && frames.is_empty() {
+        }
+        if frame == Frame::Close {
             break;
         }
     }
+    // From here on the session is told that nothing goes out.
+    drop((frames, progress));
     writer.close().await;
 }
+
+#[cfg(test)]
+mod tests;

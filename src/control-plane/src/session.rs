@@ -1,7 +1,7 @@
 //! Drives the link of one data plane: moves frames, arms one timer, runs effects. It decides nothing about the protocol.
 
 use crate::answers::Answers;
-use crate::connection::{Connection, Event, sleep_until};
+use crate::connection::{Connection, Event, Outbox, sleep_until};
 use crate::fleet::{FleetTable, Identity};
 use crate::payload::{Payload, Payloads};
 use crate::publisher::Publisher;
@@ -13,7 +13,7 @@ use gwctl_wire::v1::CpLink;
 use gwctl_wire::v1::cp_link::{Command, Effect, Reason};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// What every session of a control plane shares.
@@ -35,7 +35,7 @@ struct Session<'a> {
     identity: &'a Identity,
     link: CpLink,
     start: Instant,
-    writes: mpsc::Sender<Frame>,
+    writes: Outbox,
     payloads: Option<watch::Receiver<Option<Arc<Payload>>>>,
     /// The payload whose profile the link was given last.
     payload: Option<Arc<Payload>>,
@@ -136,7 +136,7 @@ impl Session<'_> {
                 self.detail = Some(verdict.to_string());
             }
             Effect::HangUp(reason) => {
-                let _ = self.writes.try_send(Frame::Close);
+                self.writes.close();
                 return Some(reason);
             }
         }
@@ -156,8 +156,8 @@ impl Session<'_> {
     }
 
     async fn write(&mut self, frame: Frame) {
-        if self.writes.send(frame).await.is_err() {
-            self.lose("connection ended".to_owned());
+        if let Err(words) = self.writes.send(frame).await {
+            self.lose(words);
         }
     }
 

@@ -2,13 +2,12 @@
 //! protocol.
 
 use crate::calls::Questions;
-use crate::connection::{Connection, Event, sleep_until};
+use crate::connection::{Connection, Event, Outbox, sleep_until};
 use crate::fleet::{Identity, Protocol, Seat};
 use crate::listener::Presence;
 use crate::publisher::Publisher;
 use crate::session::Shared;
 use gwctl_lifecycle::{Phase, Shutdown};
-use gwctl_wire::Frame;
 use gwctl_wire::stream::cp::{Command, Effect, Fetched, Reason, Report, Settings, Start, Withheld};
 use gwctl_wire::stream::{CpStream, HEARTBEAT, Hello};
 use std::sync::Arc;
@@ -34,7 +33,7 @@ struct Session<'a> {
     peer: Peer,
     link: CpStream,
     start: Instant,
-    writes: mpsc::Sender<Frame>,
+    writes: Outbox,
     /// What was made off the session's thread.
     made: mpsc::Sender<Command>,
     hello: Arc<Hello>,
@@ -144,8 +143,8 @@ impl Session<'_> {
             let fleet = &self.shared.fleet;
             match effect {
                 Effect::Send(frame) => {
-                    if self.writes.send(frame).await.is_err() {
-                        self.link.handle_lost("connection ended".to_owned());
+                    if let Err(words) = self.writes.send(frame).await {
+                        self.link.handle_lost(words);
                     }
                 }
                 Effect::Judge(hello) => self.judge(hello).await,
@@ -177,7 +176,7 @@ impl Session<'_> {
                 Effect::Asked { key, outcome } => self.questions.answered(key, outcome),
                 Effect::Left => fleet.says_goodbye(&self.seat),
                 Effect::HangUp(reason) => {
-                    let _ = self.writes.try_send(Frame::Close);
+                    self.writes.close();
                     return Some(reason);
                 }
             }

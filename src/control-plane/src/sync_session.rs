@@ -3,12 +3,11 @@
 
 use crate::answers::Answers;
 use crate::calls::Questions;
-use crate::connection::{Connection, Event, sleep_until};
+use crate::connection::{Connection, Event, Outbox, sleep_until};
 use crate::fleet::{Identity, Protocol};
 use crate::listener::Presence;
 use crate::session::Shared;
 use gwctl_lifecycle::{Phase, Shutdown};
-use gwctl_wire::Frame;
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v2::cp_link::{Command, Effect, Reason, Report, Settings};
 use gwctl_wire::v2::{CpLink, Dialect, Hello, RpcError};
@@ -35,7 +34,7 @@ struct Session<'a> {
     peer: Peer,
     link: CpLink,
     start: Instant,
-    writes: mpsc::Sender<Frame>,
+    writes: Outbox,
     made: mpsc::Sender<Made>,
     hello: Arc<Hello>,
     presence: Option<Presence<'a>>,
@@ -118,8 +117,8 @@ impl Session<'_> {
             match effect {
                 Effect::Joined(hello) => self.join(hello),
                 Effect::Send(frame) => {
-                    if self.writes.send(frame).await.is_err() {
-                        self.link.handle_lost(Reason::PeerLost("connection ended".to_owned()));
+                    if let Err(words) = self.writes.send(frame).await {
+                        self.link.handle_lost(Reason::PeerLost(words));
                     }
                 }
                 Effect::Pull { id, version, dialect } => self.pull(id, version, dialect),
@@ -137,7 +136,7 @@ impl Session<'_> {
                 }
                 Effect::Report(report) => self.report(&report),
                 Effect::HangUp(reason) => {
-                    let _ = self.writes.try_send(Frame::Close);
+                    self.writes.close();
                     return Some(reason);
                 }
             }

@@ -222,6 +222,8 @@ async fn write<S: AsyncWrite, O>(
             break;
         }
         if let Err(error) = outcome {
+            // A driver that waits for this writer hears so first, and takes events again.
+            drop(frames);
             let _ = events.send((number, Event::Lost(error.to_string()))).await;
             break;
         }

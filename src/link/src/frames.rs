@@ -106,8 +106,10 @@ impl<S: AsyncWrite> FrameWriter<S> {
         for part in payload.chunks(CHUNK) {
             self.write(part).await?;
         }
-        tokio::time::timeout(WRITE_STALL_LIMIT, self.io.flush()).await.unwrap_or_else(|_| Err(stalled()))?;
-        Ok(())
+        match tokio::time::timeout(WRITE_STALL_LIMIT, self.io.flush()).await {
+            Ok(flushed) => Ok(flushed?),
+            Err(_) => Err(LinkError::Stalled),
+        }
     }
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), LinkError> {
@@ -121,10 +123,6 @@ impl<S: AsyncWrite> FrameWriter<S> {
     pub async fn close(mut self) {
         let _ = tokio::time::timeout(crate::STEP_LIMIT, self.io.shutdown()).await;
     }
-}
-
-fn stalled() -> std::io::Error {
-    std::io::Error::new(std::io::ErrorKind::TimedOut, "peer reads nothing")
 }
 
 /// Four random bytes; a mask only has to differ from frame to frame.
