@@ -3,7 +3,7 @@
 //! A control plane, a traditional node, a node without a store and a data plane each implement [`Backend`]. Every
 //! method may block: the HTTP side calls them on a blocking thread, never on the runtime's own.
 
-use crate::record_log::{ChangesAfter, FleetNews, VersionHeading};
+use crate::record_log::{ChangesAfter, FleetNews, SummaryAfter, VersionChanges, VersionHeading, VersionSummary};
 use gwctl_entities::fleet::Fleet;
 use gwctl_entities::{EntityError, NodeKind, Read, Registry, Value, Write};
 use std::collections::BTreeMap;
@@ -202,6 +202,25 @@ pub trait Backend: Send + Sync + 'static {
     /// The versions after `version` with what they did, oldest first, at most `limit`.
     fn changes_after(&self, _version: u64, _limit: usize) -> Result<ChangesAfter, EntityError> {
         Err(no_log())
+    }
+
+    /// The version after `version` with its counts and its first changes, at most `named`.
+    ///
+    /// To be overridden where a version may be larger than anyone wants to hold.
+    fn summary_after(&self, version: u64, named: usize) -> Result<SummaryAfter, EntityError> {
+        Ok(match self.changes_after(version, 1)? {
+            ChangesAfter::Forgotten { oldest } => SummaryAfter::Forgotten { oldest },
+            ChangesAfter::Versions(found) => match found.into_iter().next() {
+                None => SummaryAfter::Nothing,
+                Some(VersionChanges { heading, changes }) => {
+                    let mut summary = VersionSummary::new(heading, named);
+                    for change in &changes {
+                        summary.add(&change.entity, &change.id, change.old.as_ref(), change.new.as_ref());
+                    }
+                    SummaryAfter::Version(Box::new(summary))
+                }
+            },
+        })
     }
 
     /// Tells of each new version; None where there is no log of changes.

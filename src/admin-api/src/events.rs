@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::api::Api;
 use crate::caller::{self, Caller};
 use crate::history;
-use crate::record_log::{ChangesAfter, FleetNews};
+use crate::record_log::{FleetNews, SummaryAfter};
 use crate::request::Request;
 use bytes::Bytes;
 use gwctl_entities::{EntityError, Value};
@@ -24,8 +24,6 @@ use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, watch};
 
 /// Events waiting for one client.
 const QUEUE: usize = 64;
-/// Versions read from the log at once. A single one may hold a whole configuration.
-const PORTION: usize = 1;
 /// Records of a version that are named; all are counted.
 const NAMED_RECORDS: usize = 100;
 
@@ -151,7 +149,7 @@ impl Feed {
         self.versions.mark_unchanged();
         loop {
             let (backend, shown) = (self.api.backend.clone(), self.shown);
-            let found = tokio::task::spawn_blocking(move || backend.changes_after(shown, PORTION)).await;
+            let found = tokio::task::spawn_blocking(move || backend.summary_after(shown, NAMED_RECORDS)).await;
             let found = match found.map_err(|error| EntityError::Database(error.to_string())) {
                 Ok(Ok(found)) => found,
                 Ok(Err(error)) | Err(error) => {
@@ -159,25 +157,21 @@ impl Feed {
                     return false;
                 }
             };
-            match found {
-                ChangesAfter::Versions(found) if found.is_empty() => return true,
-                ChangesAfter::Versions(found) => {
-                    for version in &found {
-                        self.shown = version.heading.version;
-                        let summary = history::summary(version, NAMED_RECORDS);
-                        if !self.send("change", Some(self.shown), &summary).await {
-                            return false;
-                        }
-                    }
+            let (event, data) = match found {
+                SummaryAfter::Nothing => return true,
+                SummaryAfter::Version(summary) => {
+                    self.shown = summary.heading.version;
+                    ("change", history::shown(&summary))
                 }
-                ChangesAfter::Forgotten { oldest } => {
+                SummaryAfter::Forgotten { oldest } => {
                     let newest = *self.versions.borrow();
                     let gap = json!({"after": self.shown, "oldest": oldest, "version": newest});
                     self.shown = newest;
-                    if !self.send("forgotten", Some(newest), &gap).await {
-                        return false;
-                    }
+                    ("forgotten", gap)
                 }
+            };
+            if !self.send(event, Some(self.shown), &data).await {
+                return false;
             }
         }
     }

@@ -4,9 +4,9 @@ use crate::answer::{Answer, Content, bare};
 use crate::context::Context;
 use crate::list;
 use crate::mask::masked;
-use crate::record_log::{ChangesAfter, RecordChange, VersionChanges, VersionHeading};
+use crate::record_log::{ChangesAfter, RecordChange, SummaryAfter, VersionChanges, VersionHeading, VersionSummary};
 use gwctl_declarative::{Table, changed_secrets, export_text, name_of};
-use gwctl_entities::{EntityError, Map, PageQuery, Read, Record, Value};
+use gwctl_entities::{EntityError, PageQuery, Read, Record, Value};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -43,11 +43,10 @@ pub(crate) fn history(context: &Context<'_>) -> Result<Answer, EntityError> {
 
 /// A heading with its counts and the first of its records; alone when the log forgot it meanwhile.
 fn summed_up(context: &Context<'_>, row: &VersionHeading, named: usize) -> Result<Value, EntityError> {
-    let found = match context.backend.changes_after(row.version.saturating_sub(1), 1)? {
-        ChangesAfter::Versions(found) => found.into_iter().find(|found| found.heading.version == row.version),
-        ChangesAfter::Forgotten { .. } => None,
-    };
-    Ok(found.map_or_else(|| heading(row), |found| summary(&found, named)))
+    Ok(match context.backend.summary_after(row.version.saturating_sub(1), named)? {
+        SummaryAfter::Version(found) if found.heading.version == row.version => shown(&found),
+        _ => heading(row),
+    })
 }
 
 fn heading(row: &VersionHeading) -> Value {
@@ -334,23 +333,15 @@ impl Document {
     }
 }
 
-/// Heading and names of a version's changes, for the stream of events.
-pub(crate) fn summary(version: &VersionChanges, limit: usize) -> Value {
+/// Heading, counts and names of a version's changes.
+pub(crate) fn shown(version: &VersionSummary) -> Value {
     let mut shown = heading(&version.heading);
-    let named = version.changes.iter().take(limit);
-    shown["records"] = named
-        .map(|change| {
-            let name = change.new.as_ref().or(change.old.as_ref()).and_then(name_of);
-            json!({"action": change.action(), "entity": change.entity, "id": change.id, "name": name})
-        })
-        .collect::<Vec<_>>()
-        .into();
-    let mut counts = Map::new();
-    for change in &version.changes {
-        let count = counts.entry(change.action().to_owned()).or_insert(Value::from(0));
-        *count = Value::from(count.as_u64().unwrap_or_default() + 1);
-    }
-    shown["counts"] = Value::Object(counts);
+    let named = version.named.iter().map(|change| {
+        let name = change.new.as_ref().or(change.old.as_ref()).and_then(name_of);
+        json!({"action": change.action(), "entity": change.entity, "id": change.id, "name": name})
+    });
+    shown["records"] = named.collect::<Vec<_>>().into();
+    shown["counts"] = json!(version.counts);
     shown
 }
 

@@ -51,6 +51,8 @@ pub use backend::{
     Backend, DataPlaneRow, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, LogScope, MarkRefusal,
     NodeFacts, Origin, ShownSettings, StatusFacts,
 };
-pub use record_log::{ChangesAfter, FleetNews, RecordChange, VersionChanges, VersionHeading};
+pub use record_log::{
+    ChangesAfter, FleetNews, RecordChange, SummaryAfter, VersionChanges, VersionHeading, VersionSummary,
+};
 pub use serve::{BindError, Face, Limits, ListenOptions, Listener, ServeOptions, serve, serve_with};
 pub use token::{Role, TOKENS_SETTING, Token, Tokens, token_hash, token_secret};

@@ -5,16 +5,20 @@ use crate::declarative::DeclarativeState;
 use crate::fleet::FleetTable;
 use gwctl_admin_api::{
     Backend, ChangesAfter, DataPlaneRow, DeclarativeDocument, DeclarativeLoaded, DeclarativeOptions, FleetNews,
-    LogScope, MarkRefusal, NodeFacts, Origin, RecordChange, StatusFacts, VersionChanges, VersionHeading,
+    LogScope, MarkRefusal, NodeFacts, Origin, RecordChange, StatusFacts, SummaryAfter, VersionChanges, VersionHeading,
+    VersionSummary,
 };
 use gwctl_entities::fleet::Fleet;
 use gwctl_entities::{EntityError, Fill, Read, Registry, Value, Write};
-use gwctl_store::{Change, Changes, HistoryEntry, Store, SystemFill, unix_millis};
+use gwctl_store::{Change, Changes, HistoryEntry, Part, Store, SystemFill, unix_millis};
 use gwctl_wire::v2::log_level::Asked;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{broadcast, watch};
+
+/// Bytes of a version that are read at once to sum it up.
+const PART_BYTES: usize = 256 * 1024;
 
 /// What the rest of the process answers for the Admin API.
 pub trait Process: Send + Sync + 'static {
@@ -132,6 +136,17 @@ impl Backend for StoreBackend {
         })
     }
 
+    fn summary_after(&self, version: u64, named: usize) -> Result<SummaryAfter, EntityError> {
+        if let Some(summary) = self.summary(version + 1, named)? {
+            return Ok(SummaryAfter::Version(Box::new(summary)));
+        }
+        // Whether it is yet to come or was forgotten.
+        Ok(match self.store.changes_since(version, 0)? {
+            Changes::Deltas(_) => SummaryAfter::Nothing,
+            Changes::TooOld { oldest } => SummaryAfter::Forgotten { oldest },
+        })
+    }
+
     fn data_plane_log_level(&self, id: &str, change: Option<(&str, u64)>) -> Result<Value, EntityError> {
         let asked = match change {
             None => Asked::Get,
@@ -233,6 +248,28 @@ impl Backend for StoreBackend {
 
     fn set_log_level(&self, _scope: LogScope, level: &str, seconds: u64) -> Result<(), EntityError> {
         self.process.set_log_level(level, seconds).map_err(|message| EntityError::Bare { status: 500, message })
+    }
+}
+
+impl StoreBackend {
+    /// Reads a version part by part, so that one of any size costs no memory; None when the log does not hold it.
+    fn summary(&self, version: u64, named: usize) -> Result<Option<VersionSummary>, EntityError> {
+        let mut summary: Option<VersionSummary> = None;
+        let mut seen = 0;
+        loop {
+            let Some(part) = self.store.part_of_change(version, seen, PART_BYTES)? else { return Ok(None) };
+            let Part { change: Change { time_millis, origin, deltas, .. }, total, last } = part;
+            let summary =
+                summary.get_or_insert_with(|| VersionSummary::new(heading(version, time_millis, origin, total), named));
+            seen += deltas.len();
+            for delta in deltas.iter() {
+                summary.add(&delta.entity, &delta.id, delta.old.as_ref(), delta.new.as_ref());
+            }
+            if last || deltas.is_empty() {
+                break;
+            }
+        }
+        Ok(summary)
     }
 }
 
