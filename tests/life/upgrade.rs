@@ -2,9 +2,10 @@
 
 use crate::load::{Load, Upgraded, echoing_upstream};
 use crate::{GWCTL, route_to, serving, signal, wait_for_log};
-use gwctl_testkit::{Cluster, Node, NodeOptions, get, post, wait_until};
+use gwctl_testkit::{Answer, Cluster, Node, NodeOptions, Request, get, post, request, wait_until};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The process of a node that has taken over; killed with the test.
 struct Heir(u32);
@@ -191,4 +192,130 @@ fn a_supervisor_hears_who_serves_and_that_the_node_stops() {
     assert_eq!(heard(), format!("READY=1\nMAINPID={}", heir.0));
     signal(heir.0, "QUIT");
     assert_eq!(heard(), "STOPPING=1");
+}
+
+/// Batches written by one client, one after the other.
+#[derive(Default)]
+struct Written {
+    acknowledged: Vec<String>,
+    /// Nobody knows of these, as of any request whose connection ends before the answer.
+    unanswered: Vec<String>,
+}
+
+impl Written {
+    /// Writes batches of so many consumers and a route until `stop`, and one more if `stop` comes during one.
+    fn batches(port: u16, writer: &str, consumers: usize, stop: &AtomicBool) -> Self {
+        let mut written = Self::default();
+        for number in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let name = format!("{writer}-{number}");
+            match batch(port, &name, consumers) {
+                Some(answer) if answer.status == 200 => written.acknowledged.push(name),
+                Some(answer) => assert!(answer.status == 503, "{name}: {}", answer.body),
+                None => written.unanswered.push(name),
+            }
+        }
+        written
+    }
+}
+
+/// A batch that makes a route of this name, after many consumers.
+fn batch(port: u16, name: &str, consumers: usize) -> Option<Answer> {
+    let create = |number: usize| {
+        let body = json!({"username": format!("{name}-{number}"), "tags": ["x".repeat(50)]});
+        json!({"action": "create", "entity": "consumers", "body": body})
+    };
+    let mut operations: Vec<_> = (0..consumers).map(create).collect();
+    let route = json!({"name": name, "paths": [format!("/{name}")], "service": {"name": "echo"}});
+    operations.push(json!({"action": "create", "entity": "routes", "body": route}));
+    let body = json!({ "operations": operations });
+    let asked = Request { method: "POST", path: "/gwctl/changes?results=none", headers: &[], body: Some(&body) };
+    request(port, &asked).ok()
+}
+
+/// A control plane whose tasks get hardly any time to end, and a data plane.
+fn hasty() -> (Cluster, Node, Node, gwctl_testkit::Upstream) {
+    let cluster = Cluster::new(GWCTL);
+    let cp = cluster.start(&cluster.options("cp", "control_plane").set("shutdown_grace", 0));
+    let dp = cluster.start(&cluster.options("dp", "data_plane"));
+    let upstream = gwctl_testkit::Upstream::start();
+    let service = json!({"name": "echo", "host": "127.0.0.1", "port": upstream.port});
+    assert_eq!(post(cp.admin(), "/services", &service).status, 201);
+    (cluster, cp, dp, upstream)
+}
+
+/// What the process after has is what was acknowledged, and the data plane has all of it.
+fn assert_one_world(cp: &Node, dp: &Node, written: &[Written]) {
+    let there = |name: &str| get(cp.admin(), &format!("/routes/{name}")).status == 200;
+    for name in written.iter().flat_map(|written| &written.acknowledged) {
+        assert!(there(name), "{name} was acknowledged and is not there");
+    }
+    for name in written.iter().flat_map(|written| written.acknowledged.iter().chain(&written.unanswered)) {
+        let status = if there(name) { 200 } else { 404 };
+        wait_until(&format!("{name} to answer {status}"), || get(dp.proxy(), &format!("/{name}")).status == status);
+    }
+    wait_until("the fleet to be in sync", || {
+        let fleet = get(cp.admin(), "/gwctl/fleet").json();
+        let member = &fleet["items"][0];
+        member["applied_version"] == fleet["version"] && member["config_hash"] == fleet["config_hash"]
+    });
+}
+
+#[test]
+fn batches_written_all_along_a_change_of_the_binary_are_lost_nowhere() {
+    let (cluster, mut cp, dp, _upstream) = hasty();
+    let stop = AtomicBool::new(false);
+    let port = cp.admin();
+    let (heir, written) = std::thread::scope(|scope| {
+        let writers: Vec<_> = ["one", "two", "three"]
+            .into_iter()
+            .map(|writer| scope.spawn(|| Written::batches(port, writer, 20, &stop)))
+            .collect();
+        wait_until("some batches", || get(port, "/routes?size=1000").json()["data"].as_array().unwrap().len() > 5);
+        let before = cp.id();
+        let heir = upgrade(&mut cp, &cluster.path("cp"), before);
+        let count = || get(port, "/routes?size=1000").json()["data"].as_array().unwrap().len();
+        let then = count();
+        wait_until("batches at the process after", || count() > then + 5);
+        stop.store(true, Ordering::Relaxed);
+        (heir, writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>())
+    });
+    assert_one_world(&cp, &dp, &written);
+    drop(heir);
+}
+
+#[test]
+fn a_batch_that_outlasts_the_stop_is_seen_by_the_process_after() {
+    let (cluster, mut cp, dp, _upstream) = hasty();
+    let (port, stop) = (cp.admin(), AtomicBool::new(false));
+    // As large as takes longer than the start of a process, on any machine.
+    let mut size = 250;
+    loop {
+        let began = std::time::Instant::now();
+        assert_eq!(batch(port, &format!("measure-{size}"), size).unwrap().status, 200);
+        if began.elapsed() > std::time::Duration::from_secs(1) || size > 30_000 {
+            break;
+        }
+        size *= 2;
+    }
+    let (heir, written) = std::thread::scope(|scope| {
+        // While one is being written the others wait for their turn, so there is one at any moment.
+        let writers: Vec<_> = ["one", "two", "three"]
+            .into_iter()
+            .map(|writer| scope.spawn(|| Written::batches(port, writer, size, &stop)))
+            .collect();
+        wait_until("the first large batch", || get(port, "/routes/one-0").status == 200);
+        let before = cp.id();
+        signal(before, "USR2");
+        // From here on nobody begins another one, which would tell the process after of those before.
+        wait_for_log(&cp, "the other process accepts connections, this one ends");
+        stop.store(true, Ordering::Relaxed);
+        let heir = Heir::after(&cluster.path("cp"), before);
+        assert!(cp.ended().success(), "{}", cp.log());
+        (heir, writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>())
+    });
+    assert_one_world(&cp, &dp, &written);
+    drop(heir);
 }

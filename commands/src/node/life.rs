@@ -33,11 +33,13 @@ pub(crate) struct Life {
 /// What lives beside the tasks and ends with the node.
 pub(crate) struct Running {
     proxy: Option<Proxy>,
+    close: Box<dyn FnOnce() + Send>,
 }
 
 impl Running {
-    pub(crate) fn new(proxy: Option<Proxy>) -> Self {
-        Self { proxy }
+    /// `close` waits for the write that is under way and lets none begin after it; it may block.
+    pub(crate) fn new(proxy: Option<Proxy>, close: impl FnOnce() + Send + 'static) -> Self {
+        Self { proxy, close: Box::new(close) }
     }
 }
 
@@ -237,6 +239,8 @@ impl Life {
                 End::Succeeded(successor) => {
                     let rest = async {
                         tasks.shut_down(shutdown, drain.requests).await;
+                        // A task that was given up may have left a write behind that no one can call back.
+                        let _ = tokio::task::spawn_blocking(running.close).await;
                         successor.yield_turn();
                     };
                     tokio::join!(proxy, rest);

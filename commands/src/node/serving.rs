@@ -74,7 +74,7 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
         let renewal = renewal.map_err(|error| Failure::because("the cluster link keeps its certificates", &error))?;
         Ok(Box::new(renewal))
     });
-    Ok(Running::new(Some(proxy)))
+    Ok(Running::new(Some(proxy), data_plane.closing()))
 }
 
 /// Schemas of the node. A data plane knows those of plugins that it cannot run as well: protocol v2 sends them unasked.

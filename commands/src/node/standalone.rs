@@ -14,7 +14,7 @@ use gwctl_data_plane::{Gateway, RecordDirectory};
 use gwctl_entities::EntityError;
 use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
 use gwctl_proxy::SnapshotOptions;
-use gwctl_store::{Changes, LmdbOptions, LmdbStore, Store};
+use gwctl_store::{Changes, LmdbOptions, LmdbStore, MapSize, Store};
 use std::sync::Arc;
 
 /// Folder of the configuration of a node without a store, below the prefix.
@@ -27,7 +27,7 @@ const INCREMENTAL_LIMIT: usize = 1000;
 pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Failure> {
     let lmdb = open_store(&node)?;
     let store: Arc<dyn Store> = lmdb.clone();
-    tasks.add(follow_predecessor(&node, lmdb));
+    tasks.add(follow_predecessor(&node, lmdb.clone()));
     let stored = |error: EntityError| Failure::because("the store does not answer", &error);
     let declarative = match node.conf.database {
         Database::Off => Some(DeclarativeState::open(&*store).map_err(stored)?),
@@ -74,7 +74,7 @@ pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Fa
     if !alone {
         load_file(&node.conf, &*backend)?;
     }
-    Ok(Running::new(proxy))
+    Ok(Running::new(proxy, move || lmdb.close()))
 }
 
 /// Lets somebody in when the Admin API asks for tokens and there is none yet.
@@ -123,7 +123,8 @@ fn open_store(node: &Node) -> Result<Arc<LmdbStore>, Failure> {
         _ => node.conf.store_path.clone(),
     };
     let opened = node.holdings.claim(&folder);
-    let opened = opened.and_then(|lock| LmdbStore::open_locked(&folder, registry(node), LmdbOptions::default(), lock));
+    let options = LmdbOptions { map_size: MapSize::up_to(node.conf.lmdb_map_size), ..LmdbOptions::default() };
+    let opened = opened.and_then(|lock| LmdbStore::open_locked(&folder, registry(node), options, lock));
     let store = opened.map_err(|error| {
         let failure = Failure::because(format!("cannot open the store {}", folder.display()), &error);
         match error.hint() {

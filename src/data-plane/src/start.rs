@@ -29,7 +29,6 @@ use gwctl_wire::{ConfigHash, stream};
 use rustls::ClientConfig;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -76,8 +75,7 @@ impl DataPlane {
         options: &mut DataPlaneOptions<'_>,
         snapshot: impl FnOnce(Arc<Node>) -> SnapshotOptions,
     ) -> Result<Self, StartError> {
-        let folder = &options.conf.lmdb_environment_path;
-        let cache = Arc::new(open_cache(folder, options.registry.clone(), options.lock.take())?);
+        let cache = Arc::new(open_cache(options.conf, options.registry.clone(), options.lock.take())?);
         let directory = Arc::new(RecordDirectory::new(cache.clone()));
         let node = Arc::new(Node::new(options.node_id, options.hostname, directory));
         let gateway = Arc::new(Gateway::new(snapshot(node)));
@@ -90,6 +88,12 @@ impl DataPlane {
     /// The serving part.
     pub fn gateway(&self) -> &Arc<Gateway> {
         &self.configured.gateway
+    }
+
+    /// Ends the writing into the cache; see [`DataPlaneCache::close`].
+    pub fn closing(&self) -> impl FnOnce() + Send + 'static {
+        let cache = self.configured.cache.clone();
+        move || cache.close()
     }
 
     /// What the status listener answers from.
@@ -266,9 +270,14 @@ fn host_of(address: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-fn open_cache(folder: &Path, registry: Arc<Registry>, lock: Option<FolderLock>) -> Result<DataPlaneCache, StoreError> {
+fn open_cache(
+    conf: &NodeConf,
+    registry: Arc<Registry>,
+    lock: Option<FolderLock>,
+) -> Result<DataPlaneCache, StoreError> {
+    let folder = &conf.lmdb_environment_path;
     let lock = lock.map_or_else(|| FolderLock::claim(folder), Ok)?;
-    let (size, clock) = (MapSize::default(), Arc::new(SystemClock));
+    let (size, clock) = (MapSize::up_to(conf.lmdb_map_size), Arc::new(SystemClock));
     DataPlaneCache::open_locked(folder, registry, DataPlaneCache::FORMAT, size, clock, lock)
 }
 

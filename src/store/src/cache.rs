@@ -14,7 +14,7 @@ use heed::RwTxn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 mod incoming;
@@ -72,7 +72,8 @@ pub struct DataPlaneCache {
     registry: Arc<Registry>,
     clock: Arc<dyn Clock>,
     opening: Opening,
-    writer: Mutex<()>,
+    /// True once another process has the folder for itself.
+    writer: Mutex<bool>,
     /// Transactions since it was opened.
     transactions: AtomicU64,
 }
@@ -313,6 +314,16 @@ impl DataPlaneCache {
         Ok(rows)
     }
 
+    /// Waits for the change that is being written and refuses every later one: from here on the folder belongs to the
+    /// process that takes this one's place. Blocks.
+    pub fn close(&self) {
+        *self.turn() = true;
+    }
+
+    fn turn(&self) -> MutexGuard<'_, bool> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn reading<T>(&self, call: impl FnOnce(&Tables, &heed::RoTxn<'_>) -> Result<T, Fault>) -> Result<T, StoreError> {
         let reading = self.environment.reading()?;
         let called = self.in_force(&reading.txn).and_then(|tables| call(tables, &reading.txn));
@@ -336,7 +347,10 @@ impl DataPlaneCache {
         mut work: impl FnMut(&Tables, &mut RwTxn<'_>, &mut Checksum) -> Result<bool, Fault>,
     ) -> Result<Option<Duration>, StoreError> {
         let started = Instant::now();
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = self.turn();
+        if *closed {
+            return Err(StoreError::HandedOver { folder: self.environment.folder.clone() });
+        }
         let mut attempt = |txn: &mut RwTxn<'_>| -> Result<bool, Fault> {
             let (tables, mut sum) = (self.in_force(txn)?, seal::checksum(&self.environment.tables, txn)?);
             let keep = work(tables, txn, &mut sum)?;

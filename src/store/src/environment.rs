@@ -39,6 +39,20 @@ impl Default for MapSize {
     }
 }
 
+impl MapSize {
+    /// Kong's default of `lmdb_map_size`, which says nothing of what an operator wants.
+    const UNSET: u64 = 2 << 30;
+
+    /// For the setting `lmdb_map_size` in bytes. Its default leaves the limit as it is by default.
+    pub fn up_to(limit: u64) -> MapSize {
+        let default = MapSize::default();
+        match usize::try_from(limit) {
+            Ok(limit) if limit as u64 != MapSize::UNSET => MapSize { initial: default.initial.min(limit), limit },
+            _ => default,
+        }
+    }
+}
+
 /// An open folder. One process at a time has it.
 pub(crate) struct Environment {
     // Fields drop in this order: the environment closes before the folder is free for others.

@@ -3,6 +3,7 @@
 use gwctl_entities::EntityError;
 use heed::MdbError;
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +62,12 @@ pub enum StoreError {
         /// How many there are.
         readers: usize,
     },
+    /// Another process has taken over, and this one may write no more.
+    #[error("another process has taken over {folder}", folder = folder.display())]
+    HandedOver {
+        /// The folder of the store.
+        folder: PathBuf,
+    },
     /// The engine failed in another way.
     #[error("LMDB failed in {folder}: {source}", folder = folder.display())]
     Engine {
@@ -79,7 +86,10 @@ impl StoreError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Io { source, .. } => io_hint(source)?.to_owned(),
-            Self::Engine { source: heed::Error::Io(source), .. } => io_hint(source)?.to_owned(),
+            Self::Engine { source: heed::Error::Io(source), folder } => {
+                let hint = io_hint(source)?;
+                if self.found_no_room() { format!("{hint} ({})", room(folder)) } else { hint.to_owned() }
+            }
             Self::Engine { source: heed::Error::Mdb(MdbError::ReadersFull), .. } => {
                 "too many readers at once; end long reads or restart".to_owned()
             }
@@ -88,8 +98,9 @@ impl StoreError {
             Self::Damaged { folder, .. } => {
                 format!("move {} away and restore a backup or import an export", folder.display())
             }
-            Self::Full { .. } => "raise the limit or trim the history".to_owned(),
+            Self::Full { .. } => "raise lmdb_map_size; nothing acknowledged is lost".to_owned(),
             Self::ReadersOpen { .. } => "try again; a reader must not be held while writing".to_owned(),
+            Self::HandedOver { .. } => "try again: the other process answers".to_owned(),
             Self::Engine { .. } | Self::Refused(_) => return None,
         })
     }
@@ -111,6 +122,18 @@ impl StoreError {
     }
 }
 
+/// How much can still be written in a folder.
+fn room(folder: &Path) -> String {
+    let disk = match rustix::fs::statvfs(folder) {
+        Ok(disk) => format!("{} bytes are free there", disk.f_bavail.saturating_mul(disk.f_frsize)),
+        Err(error) => format!("how much is free there cannot be told: {error}"),
+    };
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) => format!("{disk}, and no file may be longer than {limit} bytes by `ulimit -f`"),
+        None => disk,
+    }
+}
+
 fn io_hint(error: &std::io::Error) -> Option<&'static str> {
     match error.kind() {
         ErrorKind::PermissionDenied => Some("run gwctl as the owner of the folder, or change its owner or mode"),
@@ -128,6 +151,9 @@ fn io_hint(error: &std::io::Error) -> Option<&'static str> {
     }
 }
 
+/// Status of a write that came while the node changed its process.
+const SERVICE_UNAVAILABLE: u16 = 503;
+
 /// Status of a write that found no room (RFC 4918, 507 Insufficient Storage).
 const INSUFFICIENT_STORAGE: u16 = 507;
 
@@ -139,9 +165,7 @@ impl From<StoreError> for EntityError {
             tracing::error!(%error, hint, "the store cannot be written");
             let reason = match &error {
                 StoreError::Full { limit, .. } => {
-                    format!(
-                        "the configuration store has reached its limit of {limit} bytes; raise the limit or trim the history"
-                    )
+                    format!("the configuration store has reached its limit of {limit} bytes; raise lmdb_map_size")
                 }
                 _ => "the disk of the configuration store is full or failing; free space on this node and try again"
                     .to_owned(),
@@ -151,6 +175,10 @@ impl From<StoreError> for EntityError {
         }
         match (hint, error) {
             (_, StoreError::Refused(refusal)) => refusal,
+            (_, StoreError::HandedOver { .. }) => {
+                let message = "nothing was changed: another process is taking over this node; try again".to_owned();
+                EntityError::Bare { status: SERVICE_UNAVAILABLE, message }
+            }
             (Some(hint), error) => EntityError::Database(format!("{error}; {hint}")),
             (None, error) => EntityError::Database(error.to_string()),
         }

@@ -51,7 +51,8 @@ pub struct LmdbStore {
     /// Place of each entity in the order parents before children.
     ranks: BTreeMap<String, usize>,
     options: LmdbOptions,
-    writer: Mutex<()>,
+    /// True once another process has the folder for itself.
+    writer: Mutex<bool>,
     newest: watch::Sender<u64>,
     id: String,
 }
@@ -85,7 +86,7 @@ impl LmdbStore {
         let ranks = registry.entities().enumerate().map(|(rank, schema)| (schema.name.clone(), rank)).collect();
         let newest = watch::Sender::new(version);
         let id = String::new();
-        let mut store = LmdbStore { environment, registry, ranks, options, writer: Mutex::new(()), newest, id };
+        let mut store = LmdbStore { environment, registry, ranks, options, writer: Mutex::new(false), newest, id };
         store.settle()?;
         Ok(store)
     }
@@ -141,9 +142,23 @@ impl LmdbStore {
         fault.at(&self.environment.folder)
     }
 
-    fn one_writer(&self) -> MutexGuard<'_, ()> {
+    /// Waits for the write that is under way and refuses every later one: from here on the folder belongs to the process
+    /// that takes this one's place. Blocks.
+    pub fn close(&self) {
+        *self.turn() = true;
+    }
+
+    fn turn(&self) -> MutexGuard<'_, bool> {
         // A panic inside `work` aborted its transaction, so there is nothing half done behind the lock.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn one_writer(&self) -> Result<MutexGuard<'_, bool>, StoreError> {
+        let closed = self.turn();
+        match *closed {
+            false => Ok(closed),
+            true => Err(StoreError::HandedOver { folder: self.environment.folder.clone() }),
+        }
     }
 
     /// Runs a batch, as often as the map must grow for it.
@@ -152,7 +167,7 @@ impl LmdbStore {
         origin: &Origin,
         work: &mut dyn FnMut(&mut Batch<'_>) -> Result<(), EntityError>,
     ) -> Result<Commit, EntityError> {
-        let _writer = self.one_writer();
+        let _writer = self.one_writer()?;
         loop {
             match self.run(origin, work)? {
                 Run::Done(commit) => return Ok(commit),
@@ -199,7 +214,7 @@ impl LmdbStore {
 
     /// Runs something that makes no version, as often as the map must grow for it.
     fn maintain<T>(&self, work: impl Fn(&mut RwTxn<'_>) -> Result<T, Fault>) -> Result<T, StoreError> {
-        let _writer = self.one_writer();
+        let _writer = self.one_writer()?;
         loop {
             let mut txn = self.environment.writing()?;
             let done = work(&mut txn).and_then(|value| {
