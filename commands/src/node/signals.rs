@@ -42,6 +42,8 @@ pub(crate) fn listen() -> Result<mpsc::Receiver<Wish>, Failure> {
             }
         });
     }
+    // A write beyond the limit of a file's size (`ulimit -f`) is an error as on a full disk, and no reason to die.
+    let _ = open(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
     let (term, quit, interrupt) = (SignalKind::terminate(), SignalKind::quit(), SignalKind::interrupt());
     tokio::spawn(ends(open(term)?, open(quit)?, open(interrupt)?, wishes));
     Ok(heard)

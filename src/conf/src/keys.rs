@@ -166,7 +166,7 @@ pub const KEYS: &[Key] = &[
     row("proxy_server_ssl_verify", Flag, "on", DP, "Verify the certificate of an https proxy_server."),
     // storage of a data plane
     row("lmdb_environment_path", Text, "dbless.lmdb", PROXY, "Folder of the configuration cache, relative to the prefix."),
-    row("lmdb_map_size", Size, "2048m", ALL, "Largest size of the store or cache."),
+    row("lmdb_map_size", Size, "2048m", ALL, "Largest size of the store or cache; 2048m stands for 256g."),
     row("declarative_config", Text, "", PROXY, "Declarative file loaded at start with `database=off`."),
     row("declarative_config_string", Secret, "", PROXY, "Declarative configuration itself, instead of a file."),
     // updates
