@@ -101,7 +101,7 @@ async fn every_frame_written_is_told_once() {
 
 #[tokio::test]
 async fn frames_that_wait_to_be_handled_are_bounded_by_their_bytes() {
-    let (mut connection, _outbox, _reader, mut writer) = pair(1 << 20);
+    let (mut connection, _outbox, reader, mut writer) = pair(1 << 20);
     let long = Frame::Binary(vec![1; (WAITING_BYTES as usize) * 2 / 3].into());
     let sent = Arc::new(AtomicUsize::new(0));
     let counted = sent.clone();
@@ -119,7 +119,7 @@ async fn frames_that_wait_to_be_handled_are_bounded_by_their_bytes() {
     for _ in 0..10 {
         assert!(matches!(connection.event().await, Event::Frame(_)));
     }
-    drop(flood.await.unwrap());
+    drop((flood.await.unwrap(), reader));
     assert!(matches!(connection.event().await, Event::Lost(_)));
 }
 
