@@ -1,5 +1,6 @@
 //! Running a node: settings, logging, signals, and the roles.
 
+mod activation;
 mod certificates;
 mod handover;
 mod identity;
@@ -75,6 +76,9 @@ fn start_with(
         tracing::warn!("{}", settings::line(warning));
     }
     raise_open_files();
+    if predecessor.is_none() {
+        holdings.add(activation::sockets());
+    }
     let materials = settings::materials(&conf)?;
     identity::make_prefix(&conf.prefix)?;
     let identity = NodeIdentity::of(&conf)?;

@@ -34,6 +34,11 @@ impl Holdings {
         Self::handed(Vec::new(), None, true)
     }
 
+    /// Adds sockets that a supervisor has opened.
+    pub(crate) fn add(&self, sockets: Vec<TcpListener>) {
+        locked(&self.handed).extend(sockets);
+    }
+
     /// Of a node that takes the place of another; `turn`: it may write at once.
     pub(crate) fn handed(sockets: Vec<TcpListener>, lock: Option<File>, turn: bool) -> Self {
         Self {
@@ -52,7 +57,9 @@ impl Holdings {
         let made = match (sockets.len(), missing) {
             (0, _) => gwctl_proxy::listen(address, count)?,
             (_, 0) => Vec::new(),
-            _ => gwctl_proxy::listen_beside(address, missing)?,
+            // A supervisor's socket may not be shared by its address (`ReusePort=`): all workers take from the one.
+            _ => gwctl_proxy::listen_beside(address, missing)
+                .or_else(|_| sockets.iter().cycle().take(missing).map(TcpListener::try_clone).collect())?,
         };
         sockets.extend(made);
         for socket in &sockets {
@@ -85,7 +92,7 @@ impl Holdings {
     pub(crate) fn drop_rest(&self) {
         let rest: Vec<_> = locked(&self.handed).drain(..).filter_map(|socket| socket.local_addr().ok()).collect();
         for address in rest {
-            tracing::warn!(%address, "the process before listened here, the settings no longer do: closed");
+            tracing::warn!(%address, "a socket for this address was handed over, the settings do not listen there: closed");
         }
     }
 
