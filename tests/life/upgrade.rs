@@ -4,8 +4,10 @@ use crate::load::{Load, Upgraded, echoing_upstream};
 use crate::{GWCTL, route_to, serving, signal, wait_for_log};
 use gwctl_testkit::{Answer, Cluster, Node, NodeOptions, Request, get, post, request, wait_until};
 use serde_json::json;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The process of a node that has taken over; killed with the test.
 struct Heir(u32);
@@ -318,4 +320,50 @@ fn a_batch_that_outlasts_the_stop_is_seen_by_the_process_after() {
     });
     assert_one_world(&cp, &dp, &written);
     drop(heir);
+}
+
+#[test]
+fn clients_that_send_datagrams_are_answered_throughout() {
+    let cluster = Cluster::new(GWCTL);
+    let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = upstream.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 64];
+        while let Ok((length, from)) = upstream.recv_from(&mut buffer) {
+            let _ = upstream.send_to(&buffer[..length], from);
+        }
+    });
+    let [listener] = gwctl_testkit::free_ports();
+    let options = cluster.options("node", "traditional").set("stream_listen", format!("127.0.0.1:{listener} udp"));
+    let mut node = cluster.start(&options);
+    let service = json!({"name": "echo", "protocol": "udp", "host": "127.0.0.1", "port": port});
+    assert_eq!(post(node.admin(), "/services", &service).status, 201);
+    let route = json!({"protocols": ["udp"], "destinations": [{"port": listener}]});
+    assert_eq!(post(node.admin(), "/services/echo/routes", &route).status, 201);
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(("127.0.0.1", listener)).unwrap();
+    let ask = |patience: u64| {
+        client.set_read_timeout(Some(Duration::from_millis(patience))).unwrap();
+        client.send(b"ping").unwrap();
+        client.recv(&mut [0; 64]).is_ok()
+    };
+    wait_until("datagrams to come back", || ask(300));
+    let stop = AtomicBool::new(false);
+    let (answered, lost) = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let (mut answered, mut lost) = (0, 0);
+            while !stop.load(Ordering::Relaxed) {
+                *(if ask(10_000) { &mut answered } else { &mut lost }) += 1;
+            }
+            (answered, lost)
+        });
+        let first = node.id();
+        let heir = upgrade(&mut node, &cluster.path("node"), first);
+        stop.store(true, Ordering::Relaxed);
+        let counts = asking.join().unwrap();
+        assert!(ask(10_000), "the new process answers alone");
+        drop(heir);
+        counts
+    });
+    assert!(answered > 0 && lost == 0, "{answered} answered, {lost} lost");
 }

@@ -5,7 +5,7 @@
 use gwctl_testkit::{Answer, Cluster, free_ports, patch, post, wait_until};
 use serde_json::json;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 const GWCTL: &str = env!("CARGO_BIN_EXE_gwctl");
@@ -140,4 +140,49 @@ fn the_access_log_of_streams_is_written_by_kong_s_setting_and_opened_anew_when_a
     assert!(node.stop().success());
     assert!(read(&path).contains("] TCP 200 1 0 0."), "{}", read(&path));
     assert!(!read(&moved).contains(" TCP 200 "), "{}", read(&moved));
+}
+
+/// An upstream that sends each datagram back with its letter before it; its port.
+fn datagram_echo(letter: u8) -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+            let _ = socket.send_to(&[&[letter], &buffer[..length]].concat(), from);
+        }
+    });
+    port
+}
+
+/// What comes back for a datagram of a new client within a short time.
+fn exchanged(port: u16, text: &str) -> Option<String> {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    socket.send_to(text.as_bytes(), ("127.0.0.1", port)).unwrap();
+    let mut buffer = [0; 2048];
+    let length = socket.recv(&mut buffer).ok()?;
+    Some(String::from_utf8(buffer[..length].to_vec()).unwrap())
+}
+
+#[test]
+fn a_udp_route_carries_datagrams_beside_tcp_at_the_same_port() {
+    let cluster = Cluster::new(GWCTL);
+    let [port] = free_ports();
+    let listen = format!("127.0.0.1:{port}, 127.0.0.1:{port} udp");
+    let mut node = cluster.start(&cluster.options("node", "traditional").set("stream_listen", listen));
+    for (protocol, upstream) in [("tcp", talker(b't')), ("udp", datagram_echo(b'u'))] {
+        let service = json!({"name": protocol, "protocol": protocol, "host": "127.0.0.1", "port": upstream});
+        created(post(node.admin(), "/services", &service));
+        let route = json!({"name": protocol, "protocols": [protocol], "destinations": [{"port": port}]});
+        created(post(node.admin(), &format!("/services/{protocol}/routes"), &route));
+    }
+    wait_until("datagrams to come back", || exchanged(port, "ping").as_deref() == Some("uping"));
+    wait_until("connections to be served", || first(&mut connect(port)) == Some(b't'));
+    let figures = gwctl_testkit::get(node.status(), "/metrics").body;
+    assert!(figures.contains(r#"gwctl_stream_sessions_open{service="udp",route="udp"}"#), "{figures}");
+    // Sessions that have been answered do not keep a node from stopping.
+    let began = std::time::Instant::now();
+    assert!(node.stop().success());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }

@@ -6,6 +6,7 @@
 //! | from | packet | meaning |
 //! |---|---|---|
 //! | old | `socket` with a descriptor | listens, in no order |
+//! | old | `datagrams` with a descriptor | takes in datagrams, in no order |
 //! | old | `lock` with a descriptor | the lock of the folder |
 //! | old | `end` | that was all |
 //! | new | `ready`, or `failed` and why | it accepts connections, or ends |
@@ -147,10 +148,11 @@ impl Predecessor {
 
     fn receive() -> io::Result<(Self, Holdings)> {
         let channel = io::stdin().as_fd().try_clone_to_owned()?;
-        let (mut sockets, mut lock) = (Vec::new(), None);
+        let (mut sockets, mut datagrams, mut lock) = (Vec::new(), Vec::new(), None);
         loop {
             match receive(&channel)? {
                 (text, Some(thing)) if text == "socket" => sockets.push(thing.into()),
+                (text, Some(thing)) if text == "datagrams" => datagrams.push(thing.into()),
                 (text, Some(thing)) if text == "lock" => lock = Some(thing.into()),
                 (text, _) if text == "end" => break,
                 (text, _) if text.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -158,7 +160,7 @@ impl Predecessor {
                 _ => {}
             }
         }
-        Ok((Self { channel }, Holdings::handed(sockets, lock, false)))
+        Ok((Self { channel }, Holdings::handed(sockets, datagrams, lock, false)))
     }
 
     /// Says that this process accepts connections; when the other one writes no more, this one's turn has come.

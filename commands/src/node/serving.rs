@@ -6,6 +6,7 @@ use super::listeners::{facts, identities, kind, open};
 use super::logging::ClusterLogLevels;
 use super::memory::watch_memory;
 use super::process::{facts_of, metrics_of};
+use super::sockets::ProxySockets;
 use super::unavailable::{Degraded, Unavailable};
 use crate::failure::Failure;
 use gwctl_admin_api::Face;
@@ -119,14 +120,15 @@ pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle, tasks: &mut Ta
         tracing::info!(address = %listener.addr, tls = listener.ssl, workers = options.workers, "proxy listening");
     }
     for listener in &options.streams {
-        tracing::info!(address = %listener.addr, tls = listener.ssl, workers = options.workers, "listening for streams");
+        let (tls, udp, workers) = (listener.ssl, listener.udp, options.workers);
+        tracing::info!(address = %listener.addr, tls, udp, workers, "listening for streams");
     }
     let streams: Vec<_> = options.streams.iter().map(|listener| listener.addr).collect();
-    let proxy = Proxy::start_on(options, snapshots, &mut |address, count| node.holdings.listen(address, count));
+    let proxy = Proxy::start_on(options, snapshots, &mut ProxySockets(&node.holdings));
     let proxy = proxy.map_err(|error| {
         let hint = match &error {
             ProxyError::IoListen { address, source } if source.kind() == std::io::ErrorKind::AddrInUse => format!(
-                "another process listens on port {port}: find it with `ss -ltnp 'sport = :{port}'`, or set {key} to another port",
+                "another process listens on port {port}: find it with `ss -ltunp 'sport = :{port}'`, or set {key} to another port",
                 port = address.port(),
                 key = if streams.contains(address) { "stream_listen" } else { "proxy_listen" }
             ),
@@ -178,7 +180,12 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
     let streams = conf
         .stream_listen
         .iter()
-        .map(|listen| StreamListener { addr: listen.address, ssl: listen.ssl, proxy_protocol: listen.proxy_protocol })
+        .map(|listen| StreamListener {
+            addr: listen.address,
+            ssl: listen.ssl,
+            proxy_protocol: listen.proxy_protocol,
+            udp: listen.udp,
+        })
         .collect();
     ProxyOptions {
         listeners,
@@ -208,6 +215,7 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         stream_access_log: conf.logs.proxy_stream_access.as_ref().map(access_log),
         tracing: Tracing::of(conf.tracing.instrumentations.iter().map(String::as_str), conf.tracing.sampling_rate),
         max_connections: conf.proxy_max_connections,
+        max_udp_sessions: conf.stream_max_udp_sessions,
         max_files: rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(0),
         header_timeout: conf.client_header_timeout,
         client_timeout: conf.client_body_timeout,

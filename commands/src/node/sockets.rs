@@ -5,7 +5,7 @@ use gwctl_store::{FolderLock, StoreError};
 use std::fs::File;
 use std::future::Future;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::pin::Pin;
@@ -15,9 +15,11 @@ use tokio::sync::watch;
 /// See the module.
 pub(crate) struct Holdings {
     handed: Mutex<Vec<TcpListener>>,
+    handed_datagrams: Mutex<Vec<UdpSocket>>,
     handed_lock: Mutex<Option<File>>,
     /// Everything again, to be handed on.
     open: Mutex<Vec<TcpListener>>,
+    open_datagrams: Mutex<Vec<UdpSocket>>,
     lock: Mutex<Option<File>>,
     /// Set once the process before writes no more, or there was none.
     turn: watch::Sender<bool>,
@@ -31,7 +33,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Holdings {
     /// Of a node that begins from nothing.
     pub(crate) fn none() -> Self {
-        Self::handed(Vec::new(), None, true)
+        Self::handed(Vec::new(), Vec::new(), None, true)
     }
 
     /// Adds sockets that a supervisor has opened.
@@ -40,11 +42,13 @@ impl Holdings {
     }
 
     /// Of a node that takes the place of another; `turn`: it may write at once.
-    pub(crate) fn handed(sockets: Vec<TcpListener>, lock: Option<File>, turn: bool) -> Self {
+    pub(crate) fn handed(sockets: Vec<TcpListener>, datagrams: Vec<UdpSocket>, lock: Option<File>, turn: bool) -> Self {
         Self {
             handed: Mutex::new(sockets),
+            handed_datagrams: Mutex::new(datagrams),
             handed_lock: Mutex::new(lock),
             open: Mutex::default(),
+            open_datagrams: Mutex::default(),
             lock: Mutex::default(),
             turn: watch::Sender::new(turn),
         }
@@ -64,6 +68,24 @@ impl Holdings {
         sockets.extend(made);
         for socket in &sockets {
             self.keep(socket.try_clone()?);
+        }
+        Ok(sockets)
+    }
+
+    /// As [`Holdings::listen`], for datagrams.
+    pub(crate) fn listen_datagrams(&self, address: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
+        let mut handed = locked(&self.handed_datagrams);
+        let wanted = |socket: &mut UdpSocket| socket.local_addr().is_ok_and(|own| own == address);
+        let mut sockets: Vec<_> = handed.extract_if(.., wanted).collect();
+        let missing = count.saturating_sub(sockets.len());
+        let made = match (sockets.len(), missing) {
+            (0, _) => gwctl_proxy::listen_datagrams(address, count)?,
+            (_, 0) => Vec::new(),
+            _ => gwctl_proxy::listen_datagrams_beside(address, missing)?,
+        };
+        sockets.extend(made);
+        for socket in &sockets {
+            locked(&self.open_datagrams).push(socket.try_clone()?);
         }
         Ok(sockets)
     }
@@ -91,7 +113,8 @@ impl Holdings {
     /// Sockets that were handed over and that nobody has taken: their addresses are no longer in the settings.
     pub(crate) fn drop_rest(&self) {
         let rest: Vec<_> = locked(&self.handed).drain(..).filter_map(|socket| socket.local_addr().ok()).collect();
-        for address in rest {
+        let datagrams: Vec<_> = locked(&self.handed_datagrams).drain(..).collect();
+        for address in rest.into_iter().chain(datagrams.iter().filter_map(|socket| socket.local_addr().ok())) {
             tracing::warn!(%address, "a socket for this address was handed over, the settings do not listen there: closed");
         }
     }
@@ -102,6 +125,9 @@ impl Holdings {
         for socket in locked(&self.open).iter() {
             things.push(("socket", socket.try_clone()?.into()));
         }
+        for socket in locked(&self.open_datagrams).iter() {
+            things.push(("datagrams", socket.try_clone()?.into()));
+        }
         if let Some(lock) = locked(&self.lock).as_ref() {
             things.push(("lock", lock.try_clone()?.into()));
         }
@@ -111,6 +137,7 @@ impl Holdings {
     /// Lets go of the copies: a listener is closed once the last copy of its socket is.
     pub(crate) fn close(&self) {
         locked(&self.open).clear();
+        locked(&self.open_datagrams).clear();
         locked(&self.lock).take();
     }
 
@@ -129,6 +156,19 @@ impl Holdings {
         let mut turn = self.turn.subscribe();
         // An error means that the holdings are gone with the node.
         async move { _ = turn.wait_for(|come| *come).await }
+    }
+}
+
+/// The sockets of the proxy.
+pub(crate) struct ProxySockets<'a>(pub(crate) &'a Holdings);
+
+impl gwctl_proxy::Sockets for ProxySockets<'_> {
+    fn connections(&mut self, address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+        self.0.listen(address, count)
+    }
+
+    fn datagrams(&mut self, address: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
+        self.0.listen_datagrams(address, count)
     }
 }
 

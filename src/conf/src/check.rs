@@ -86,8 +86,10 @@ fn data_plane(conf: &NodeConf, problems: &mut Vec<Problem>) {
 fn unsupported(conf: &NodeConf, problems: &mut Vec<Problem>) {
     let settings = &conf.settings;
     for listener in conf.stream_listen.iter().filter(|listener| listener.udp) {
-        let fault = format!("`{}`: this version passes on TCP and TLS, not UDP", listener.text);
-        problems.push(settings.problem("stream_listen", fault).hint("leave the listener out"));
+        if listener.ssl || listener.proxy_protocol {
+            let fault = format!("`{}`: ssl and proxy_protocol are for TCP, not with udp", listener.text);
+            problems.push(settings.problem("stream_listen", fault).hint("leave the flag out"));
+        }
     }
     if conf.admin_listen.iter().any(|listener| listener.proxy_protocol) {
         let fault = "the flag proxy_protocol is for proxy_listen and stream_listen in this version";

@@ -141,7 +141,8 @@ pub const KEYS: &[Key] = &[
     row("admin_changes_max_body_size", Size, "256m", ADMIN, "Longest body of POST /gwctl/changes (gwctl only)."),
     row("status_listen", Listen, "127.0.0.1:8007 reuseport backlog=16384", ALL, "Listeners of the read-only Status API."),
     row("cluster_listen", Listen, "0.0.0.0:8005", CP, "Listeners for data planes; TLS always."),
-    row("stream_listen", Listen, "off", PROXY, "Listeners for TCP, TLS and UDP."),
+    row("stream_listen", Listen, "off", PROXY, "Listeners for TCP, TLS (`ssl`) and UDP (`udp`)."),
+    row("stream_max_udp_sessions", COUNT, "16384", PROXY, "UDP sessions at once; datagrams of further clients are dropped; 0 for any number (gwctl only)."),
     row("admin_gui_listen", Listen, "off", NONE, "Listeners of Kong Manager."),
     row("port_maps", List, "", PROXY, "Ports as clients see them, `public:listener`."),
     // cluster

@@ -327,6 +327,8 @@ pub struct NodeConf {
     pub max_memory: MaxMemory,
     /// 0: any number.
     pub proxy_max_connections: u64,
+    /// `stream_max_udp_sessions`
+    pub stream_max_udp_sessions: u64,
     pub client_header_timeout: Duration,
     pub client_body_timeout: Duration,
     pub client_send_timeout: Duration,
@@ -466,6 +468,7 @@ impl NodeConf {
             shutdown_fast_grace: s.seconds("shutdown_fast_grace"),
             max_memory: s.max_memory(problems),
             proxy_max_connections: s.count("proxy_max_connections") as u64,
+            stream_max_udp_sessions: s.count("stream_max_udp_sessions") as u64,
             client_header_timeout: s.time("nginx_http_client_header_timeout", problems),
             client_body_timeout: s.time("nginx_http_client_body_timeout", problems),
             client_send_timeout: s.time("nginx_http_send_timeout", problems),

@@ -43,6 +43,7 @@ const RELOADABLE: &[&str] = &[
     "ssl_cert_key",
     "status_ssl_cert",
     "status_ssl_cert_key",
+    "stream_max_udp_sessions",
     "tracing_instrumentations",
     "tracing_sampling_rate",
     "trusted_ips",

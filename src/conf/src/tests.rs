@@ -196,9 +196,9 @@ fn combinations_that_cannot_run_are_refused() {
         ),
         (
             "",
-            "stream_listen = 127.0.0.1:9000 udp",
-            "stream_listen = 127.0.0.1:9000 udp (kong.conf:1): `127.0.0.1:9000 udp`: this version passes on TCP and TLS, \
-             not UDP; leave the listener out",
+            "stream_listen = 127.0.0.1:9000 udp ssl",
+            "stream_listen = 127.0.0.1:9000 udp ssl (kong.conf:1): `127.0.0.1:9000 udp ssl`: ssl and proxy_protocol are for \
+             TCP, not with udp; leave the flag out",
         ),
         (
             "",

@@ -33,27 +33,56 @@ pub(crate) struct Admission {
 impl Admission {
     /// Why this client cannot be taken in; None: it can. The kernel gives the lowest free number to each descriptor, so
     /// a high one tells that nearly all are taken.
-    pub(crate) fn refusal(&self, stream: &TcpStream, options: &ProxyOptions, stats: &Stats) -> Option<Shed> {
-        let number = u64::try_from(stream.as_raw_fd()).unwrap_or(0);
-        let reason = if options.max_files > 0 && number >= usable_files(options.max_files) {
+    pub(crate) fn refusal(&self, stream: &impl AsRawFd, options: &ProxyOptions, stats: &Stats) -> Option<Shed> {
+        let reason = if is_high(stream, options) {
             Shed::Files
         } else if options.max_connections > 0 && stats.active() >= options.max_connections {
             Shed::Connections
         } else {
             return None;
         };
+        self.shed(reason, options, stats);
+        Some(reason)
+    }
+
+    /// Whether there are as many UDP sessions, or connections, as there may be.
+    pub(crate) fn refuses_session(&self, options: &ProxyOptions, stats: &Stats) -> bool {
+        let reason = if options.max_udp_sessions > 0 && stats.sessions() >= options.max_udp_sessions {
+            Shed::Sessions
+        } else if options.max_connections > 0 && stats.active() >= options.max_connections {
+            Shed::Connections
+        } else {
+            return false;
+        };
+        self.shed(reason, options, stats);
+        true
+    }
+
+    /// Whether a socket has taken one of the last file descriptors.
+    pub(crate) fn is_short_of_files(&self, socket: &impl AsRawFd, options: &ProxyOptions, stats: &Stats) -> bool {
+        let is_high = is_high(socket, options);
+        if is_high {
+            self.shed(Shed::Files, options, stats);
+        }
+        is_high
+    }
+
+    fn shed(&self, reason: Shed, options: &ProxyOptions, stats: &Stats) {
         stats.shed(reason);
         self.warn(|| match reason {
             Shed::Files => tracing::warn!(
                 limit = options.max_files,
                 "file descriptors run out, clients are answered 503; raise the limit with `ulimit -n` or LimitNOFILE="
             ),
+            Shed::Sessions => tracing::warn!(
+                limit = options.max_udp_sessions,
+                "stream_max_udp_sessions is reached, datagrams of further clients are dropped"
+            ),
             _ => tracing::warn!(
                 limit = options.max_connections,
                 "proxy_max_connections is reached, clients are answered 503"
             ),
         });
-        Some(reason)
     }
 
     /// Tells what is wrong, not more than once a minute.
@@ -80,6 +109,11 @@ impl Admission {
         let _ = timeout(LINGER, refuse).await;
         self.lingering.set(self.lingering.get() - 1);
     }
+}
+
+fn is_high(socket: &impl AsRawFd, options: &ProxyOptions) -> bool {
+    let number = u64::try_from(socket.as_raw_fd()).unwrap_or(0);
+    options.max_files > 0 && number >= usable_files(options.max_files)
 }
 
 /// The number from which on descriptors are kept back.

@@ -4,13 +4,14 @@ use crate::server::Entrance;
 use crate::stream::StreamEntrance;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 
 /// A socket that listens.
-pub(crate) struct Bound {
-    pub(crate) socket: TcpListener,
-    pub(crate) address: SocketAddr,
-    pub(crate) speaks: Speaks,
+pub(crate) enum Bound {
+    /// For connections.
+    Connections { socket: TcpListener, address: SocketAddr, speaks: Speaks },
+    /// For datagrams.
+    Datagrams { socket: UdpSocket, address: SocketAddr },
 }
 
 /// What clients speak at a socket.
@@ -24,14 +25,18 @@ pub(crate) enum Speaks {
 /// Connections waiting to be accepted.
 const BACKLOG: i32 = 4096;
 
+/// Bytes of datagrams that may wait at a socket, as far as the system allows.
+const WAITING: usize = 1 << 20;
+
 /// Fails when another process listens on the address. `SO_REUSEPORT` alone would let two nodes of one user share a
 /// port unnoticed, each with its own configuration.
-fn refuse_shared(address: SocketAddr) -> io::Result<()> {
+fn refuse_shared(address: SocketAddr, kind: Type) -> io::Result<()> {
     if address.port() == 0 {
         return Ok(());
     }
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
+    let socket = Socket::new(Domain::for_address(address), kind, None)?;
+    // Without it a listener is not opened while old connections fade; with it sockets for datagrams share an address.
+    socket.set_reuse_address(kind == Type::STREAM)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
@@ -44,7 +49,7 @@ fn refuse_shared(address: SocketAddr) -> io::Result<()> {
 /// # Errors
 /// When another process listens there, or the system refuses.
 pub fn listen(wanted: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
-    refuse_shared(wanted)?;
+    refuse_shared(wanted, Type::STREAM)?;
     listen_beside(wanted, count)
 }
 
@@ -72,6 +77,66 @@ pub fn listen_beside(wanted: SocketAddr, count: usize) -> io::Result<Vec<TcpList
     Ok(sockets)
 }
 
+/// As [`listen`], for datagrams.
+///
+/// # Errors
+/// As [`listen`].
+pub fn listen_datagrams(wanted: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
+    refuse_shared(wanted, Type::DGRAM)?;
+    listen_datagrams_beside(wanted, count)
+}
+
+/// As [`listen_beside`], for datagrams.
+///
+/// # Errors
+/// As [`listen_beside`].
+pub fn listen_datagrams_beside(wanted: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
+    let mut address = wanted;
+    let mut sockets = Vec::with_capacity(count);
+    for _ in 0..count {
+        let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_reuse_port(true)?;
+        socket.set_nonblocking(true)?;
+        socket.set_recv_buffer_size(WAITING)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&address.into())?;
+        let socket = UdpSocket::from(socket);
+        address = socket.local_addr()?;
+        sockets.push(socket);
+    }
+    Ok(sockets)
+}
+
+/// Opens the sockets of listeners, so many for each address: one for each worker.
+pub trait Sockets {
+    /// For connections.
+    ///
+    /// # Errors
+    /// As [`listen`].
+    fn connections(&mut self, address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>>;
+
+    /// For datagrams.
+    ///
+    /// # Errors
+    /// As [`listen`].
+    fn datagrams(&mut self, address: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>>;
+}
+
+/// Sockets that nobody had before.
+pub(crate) struct NewSockets;
+
+impl Sockets for NewSockets {
+    fn connections(&mut self, address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
+        listen(address, count)
+    }
+
+    fn datagrams(&mut self, address: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
+        listen_datagrams(address, count)
+    }
+}
+
 /// Joins sockets with what clients speak at them.
 pub(crate) fn bound(sockets: Vec<TcpListener>, mut speaks: Speaks) -> io::Result<Vec<Bound>> {
     let mut bound = Vec::with_capacity(sockets.len());
@@ -81,14 +146,50 @@ pub(crate) fn bound(sockets: Vec<TcpListener>, mut speaks: Speaks) -> io::Result
             Speaks::Http(entrance) => entrance.port = address.port(),
             Speaks::Stream(entrance) => entrance.address = address,
         }
-        bound.push(Bound { socket, address, speaks: speaks.clone() });
+        bound.push(Bound::Connections { socket, address, speaks: speaks.clone() });
     }
     Ok(bound)
+}
+
+/// Joins sockets for datagrams with their addresses.
+pub(crate) fn bound_datagrams(sockets: Vec<UdpSocket>) -> io::Result<Vec<Bound>> {
+    let bound = |socket: UdpSocket| Ok(Bound::Datagrams { address: socket.local_addr()?, socket });
+    sockets.into_iter().map(bound).collect()
 }
 
 impl Bound {
     /// The same socket once more.
     pub(crate) fn again(&self) -> io::Result<Self> {
-        Ok(Self { socket: self.socket.try_clone()?, address: self.address, speaks: self.speaks.clone() })
+        Ok(match self {
+            Self::Connections { socket, address, speaks } => {
+                Self::Connections { socket: socket.try_clone()?, address: *address, speaks: speaks.clone() }
+            }
+            Self::Datagrams { socket, address } => Self::Datagrams { socket: socket.try_clone()?, address: *address },
+        })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        match self {
+            Self::Connections { address, .. } | Self::Datagrams { address, .. } => *address,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shared_by_the_workers_and_by_no_other_process() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let streams = listen(any, 3).unwrap();
+        let address = streams[0].local_addr().unwrap();
+        assert!(streams.iter().all(|socket| socket.local_addr().unwrap() == address));
+        assert_eq!(listen(address, 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        let sockets = listen_datagrams(any, 3).unwrap();
+        let address = sockets[0].local_addr().unwrap();
+        assert!(sockets.iter().all(|socket| socket.local_addr().unwrap() == address));
+        assert_eq!(listen_datagrams(address, 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(listen_datagrams_beside(address, 2).unwrap().len(), 2);
     }
 }

@@ -30,6 +30,8 @@ pub struct StreamListener {
     pub ssl: bool,
     /// Connections begin with a PROXY header.
     pub proxy_protocol: bool,
+    /// Datagrams come in rather than connections: neither of the two above is for them.
+    pub udp: bool,
 }
 
 /// Headers the node adds: the `headers` and `headers_upstream` settings.
@@ -317,6 +319,8 @@ pub struct ProxyOptions {
     pub tracing: Option<Tracing>,
     /// Client connections at once over all workers; more are answered 503 and closed. 0: no limit.
     pub max_connections: u64,
+    /// UDP sessions at once over all workers; datagrams of further clients are dropped. 0: no limit.
+    pub max_udp_sessions: u64,
     /// File descriptors the process may have (`ulimit -n`); clients are turned away before the last ones are taken. 0:
     /// unknown.
     pub max_files: u64,
@@ -358,6 +362,7 @@ impl Default for ProxyOptions {
             stream_access_log: None,
             tracing: None,
             max_connections: 0,
+            max_udp_sessions: 16_384,
             max_files: 0,
         }
     }

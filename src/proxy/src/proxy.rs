@@ -2,7 +2,7 @@
 
 use crate::certificates::ByName;
 use crate::control::ProxyControl;
-use crate::listen::{Bound, Speaks, bound, listen};
+use crate::listen::{Bound, NewSockets, Sockets, Speaks, bound, bound_datagrams};
 use crate::options::ProxyOptions;
 use crate::prober::Prober;
 use crate::server::Entrance;
@@ -17,7 +17,7 @@ use gwctl_certs::{Identity, ListenerPairs, Source};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -71,16 +71,13 @@ pub struct Proxy {
     snapshots: SnapshotHandle,
 }
 
-/// Opens the sockets that listen on an address, so many of them: one for each worker.
-pub type Open<'a> = dyn FnMut(SocketAddr, usize) -> io::Result<Vec<TcpListener>> + 'a;
-
 impl Proxy {
     /// Binds all listeners, then starts the workers.
     ///
     /// # Errors
     /// When an address is taken or not ours, or a thread cannot be started.
     pub fn start(options: ProxyOptions, snapshots: SnapshotHandle) -> Result<Proxy, ProxyError> {
-        Self::start_on(options, snapshots, &mut |address, count| listen(address, count))
+        Self::start_on(options, snapshots, &mut NewSockets)
     }
 
     /// As [`Proxy::start`], with sockets that the caller opens, or has been handed.
@@ -90,7 +87,7 @@ impl Proxy {
     pub fn start_on(
         options: ProxyOptions,
         snapshots: SnapshotHandle,
-        open: &mut Open<'_>,
+        sockets: &mut dyn Sockets,
     ) -> Result<Proxy, ProxyError> {
         let count = options.workers.max(1);
         let own = match options.certificates.as_slice() {
@@ -98,10 +95,13 @@ impl Proxy {
             own => ListenerPairs::new(own),
         };
         let mut shares: Vec<Vec<Bound>> = (0..count).map(|_| Vec::new()).collect();
-        let mut open = |address: SocketAddr, speaks| {
-            let failed = |source| ProxyError::IoListen { address, source };
-            let bound = bound(open(address, count).map_err(failed)?, speaks).map_err(failed)?;
-            let given = bound.first().map_or(address, |bound| bound.address);
+        let mut open = |address: SocketAddr, speaks: Option<Speaks>| {
+            let bound = match speaks {
+                Some(speaks) => sockets.connections(address, count).and_then(|sockets| bound(sockets, speaks)),
+                None => sockets.datagrams(address, count).and_then(bound_datagrams),
+            };
+            let bound = bound.map_err(|source| ProxyError::IoListen { address, source })?;
+            let given = bound.first().map_or(address, Bound::address);
             // There may be more sockets than workers, when they were handed over by a process with more.
             for (number, bound) in bound.into_iter().enumerate() {
                 if let Some(share) = shares.get_mut(number % count) {
@@ -116,13 +116,17 @@ impl Proxy {
             let tls = listener.ssl.then(|| acceptor(&options, &own, protocols, &snapshots)).transpose()?;
             let (port, http2, proxy_protocol) = (listener.addr.port(), listener.http2, listener.proxy_protocol);
             let entrance = Entrance { port, http2, tls, proxy_protocol };
-            addresses.push(open(listener.addr, Speaks::Http(entrance))?);
+            addresses.push(open(listener.addr, Some(Speaks::Http(entrance)))?);
         }
         for listener in &options.streams {
+            if listener.udp {
+                stream_addresses.push(open(listener.addr, None)?);
+                continue;
+            }
             // What is spoken over TLS is for client and upstream to agree on.
             let tls = listener.ssl.then(|| acceptor(&options, &own, &[], &snapshots)).transpose()?;
             let entrance = StreamEntrance { address: listener.addr, tls, proxy_protocol: listener.proxy_protocol };
-            stream_addresses.push(open(listener.addr, Speaks::Stream(entrance))?);
+            stream_addresses.push(open(listener.addr, Some(Speaks::Stream(entrance)))?);
         }
         let tls =
             TlsSettings::new(&TlsWish::plain(), &[], None, &UpstreamTls::default()).map_err(|fault| match fault {

@@ -1,6 +1,7 @@
 //! Counters of connections and requests, as the status answers show them.
 
 use crate::metrics::Metrics;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Shared by all workers.
@@ -21,6 +22,8 @@ pub struct Stats {
 
 #[derive(Debug, Default)]
 struct StreamCounts {
+    /// UDP sessions open.
+    sessions: AtomicU64,
     accepted: AtomicU64,
     handled: AtomicU64,
     active: AtomicU64,
@@ -35,11 +38,13 @@ pub enum Shed {
     Files,
     /// The process uses as much memory as it may.
     Memory,
+    /// As many UDP sessions as are allowed are open.
+    Sessions,
 }
 
 impl Shed {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Connections, Self::Files, Self::Memory];
+    pub const ALL: [Self; 4] = [Self::Connections, Self::Files, Self::Memory, Self::Sessions];
 
     /// Label of its figure.
     pub fn name(self) -> &'static str {
@@ -47,6 +52,7 @@ impl Shed {
             Self::Connections => "connections",
             Self::Files => "files",
             Self::Memory => "memory",
+            Self::Sessions => "udp_sessions",
         }
     }
 }
@@ -142,6 +148,21 @@ impl Stats {
         self.streams.accepted.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn sessions(&self) -> u64 {
+        self.streams.sessions.load(Ordering::Relaxed)
+    }
+
+    /// Counts a UDP session as open until the guard is dropped.
+    pub(crate) fn opened_session(self: &Arc<Self>) -> OpenSession {
+        self.accepted_stream();
+        self.handled.fetch_add(1, Ordering::Relaxed);
+        self.active.fetch_add(1, Ordering::Relaxed);
+        self.streams.handled.fetch_add(1, Ordering::Relaxed);
+        self.streams.active.fetch_add(1, Ordering::Relaxed);
+        self.streams.sessions.fetch_add(1, Ordering::Relaxed);
+        OpenSession(self.clone())
+    }
+
     /// As [`Stats::opened`], for a stream.
     pub(crate) fn opened_stream(&self) -> OpenStream<'_> {
         self.streams.handled.fetch_add(1, Ordering::Relaxed);
@@ -179,5 +200,17 @@ pub(crate) struct OpenStream<'a>(Open<'a>);
 impl Drop for OpenStream<'_> {
     fn drop(&mut self) {
         self.0.0.streams.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An open UDP session.
+pub(crate) struct OpenSession(Arc<Stats>);
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        let Stats { active, streams, .. } = &*self.0;
+        for count in [active, &streams.active, &streams.sessions] {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }

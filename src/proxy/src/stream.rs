@@ -1,9 +1,11 @@
-//! Connections that are passed on as bytes: TCP, TLS that ends here, TLS that is passed through.
+//! What is passed on as bytes: TCP, TLS that ends here, TLS that is passed through, and datagrams (`datagrams`, `exchange`).
 //!
 //! A connection takes the snapshot in force when it arrives, finds its route and its target, and lets the snapshot go:
 //! a change of the configuration leaves open connections alone and costs no memory for as long as they last. Plugins are
 //! not run.
 
+mod datagrams;
+mod exchange;
 mod hello;
 mod open;
 mod relay;
@@ -20,7 +22,7 @@ use crate::stream::rewound::Rewound;
 use crate::stream::session::{End, Protocol, Told};
 use crate::stream::way::Way;
 use crate::worker::Worker;
-use gwctl_router::StreamRequest;
+use gwctl_router::{StreamProtocol, StreamRequest};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -79,7 +81,8 @@ impl Worker {
             None => None,
         };
         told.session.server_name = server_name;
-        let Some(way) = self.way(ends, entrance.tls.is_some(), told) else { return Ok(()) };
+        let protocol = if entrance.tls.is_some() { StreamProtocol::Tls } else { StreamProtocol::Tcp };
+        let Some(way) = self.way(ends, protocol, told) else { return Ok(()) };
         let client = Rewound::new(start, stream);
         match entrance.tls.filter(|_| !way.passes_tls) {
             Some(tls) => self.join(self.in_time(tls.accept(client)).await?, ends, way, told).await,
@@ -88,12 +91,13 @@ impl Worker {
     }
 
     /// Finds the route by the snapshot in force. None is logged.
-    fn way(&self, ends: Ends, tls: bool, told: &mut Told) -> Option<Way> {
+    fn way(&self, ends: Ends, protocol: StreamProtocol, told: &mut Told) -> Option<Way> {
         let Ends { source, destination } = ends;
         let snapshot = self.snapshots.load();
         let sni = told.session.server_name.clone();
         let sni = sni.as_deref();
-        let Some(found) = snapshot.router.find_stream(&StreamRequest { tls, sni, source, destination }) else {
+        let asked = StreamRequest { protocol, sni, source, destination };
+        let Some(found) = snapshot.router.find_stream(&asked) else {
             tracing::info!(client = %source, %destination, sni, "no route matches the connection, closed");
             told.session.refuse(500, End::Refused);
             return None;
@@ -106,7 +110,9 @@ impl Worker {
                 tracing::info!(client = %source, %destination, route, "the route has no service, connection closed");
                 told.session.refuse(503, End::Refused);
             }
-            Some(way) if way.passes_tls && tls => told.session.protocol = Protocol::TlsPassthrough,
+            Some(way) if way.passes_tls && protocol == StreamProtocol::Tls => {
+                told.session.protocol = Protocol::TlsPassthrough
+            }
             Some(_) => {}
         }
         way

@@ -20,7 +20,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{Instant, sleep_until};
@@ -202,9 +202,17 @@ impl Worker {
     }
 
     fn listen(self: Rc<Self>, bound: Bound, stopping: &Stopping, accepting: &mut Accepting) -> std::io::Result<()> {
-        let listener = TcpListener::from_std(bound.socket)?;
         let stopping = stopping.clone();
-        match bound.speaks {
+        let (socket, speaks) = match bound {
+            Bound::Connections { socket, speaks, .. } => (socket, speaks),
+            Bound::Datagrams { socket, address } => {
+                let socket = UdpSocket::from_std(socket)?;
+                accepting.streams.spawn_local(self.datagrams(socket, address, stopping));
+                return Ok(());
+            }
+        };
+        let listener = TcpListener::from_std(socket)?;
+        match speaks {
             Speaks::Http(entrance) => {
                 let speech = if entrance.tls.is_none() { Speech::PlainHttp } else { Speech::SecureHttp };
                 let waiting = stopping.clone();
@@ -332,7 +340,7 @@ impl Worker {
     }
 
     /// A panic ends its connection only; the hook for panics has written it to the log.
-    fn told(&self, ended: Result<(), tokio::task::JoinError>) {
+    pub(crate) fn told(&self, ended: Result<(), tokio::task::JoinError>) {
         if ended.is_err_and(|error| error.is_panic()) {
             tracing::error!("a connection was cut by a panic, a bug of gwctl; the worker goes on");
         }

@@ -5,7 +5,7 @@
 //! first that fits wins. `expressions`: the same with conditions written by hand. `traditional`: the older rules.
 //! `priority` holds the order, `conditions` what a matcher asks of a request, `index`, `trie` and
 //! `list` find the matchers worth trying and keep what a change does not touch, `upstream` makes the path sent on.
-//! `streams` are the routes of TCP and TLS connections, apart from all this.
+//! `streams` are the routes of TCP, TLS and UDP, apart from all this.
 //!
 //! ```
 //! use gwctl_router::{Flavor, NoHeaders, Request, RequestPath, Router};
@@ -51,4 +51,4 @@ pub use path::{PathRefusal, RequestPath, check_target};
 pub use problem::{Flavor, RouteProblem, UnknownFlavor, UnsupportedFlavor};
 pub use request::{HeaderLookup, NoHeaders, Request, split_host_port};
 pub use router::{Change, RouteEntry, Router};
-pub use streams::{StreamMatch, StreamRequest};
+pub use streams::{StreamMatch, StreamProtocol, StreamRequest};

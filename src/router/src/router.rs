@@ -29,7 +29,7 @@ impl RouteEntry {
             Served::No
         } else if any(&["http", "https", "grpc", "grpcs"]) {
             Served::Http
-        } else if any(&["tcp", "tls", "tls_passthrough"]) {
+        } else if any(&["tcp", "tls", "tls_passthrough", "udp"]) {
             Served::Stream
         } else {
             Served::No

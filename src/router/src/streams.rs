@@ -1,9 +1,9 @@
-//! Routes of connections that are passed on as bytes: TCP, TLS that ends here, TLS that is passed through.
+//! Routes of what is passed on as bytes: TCP, TLS that ends here, TLS that is passed through, UDP.
 //!
 //! They are few, so they are tried one by one in their order. In the flavors with expressions that is the priority that
 //! Kong computes of a route's fields; in `traditional` it is the number of kinds of fields, then whether an address is
 //! named with its port, then age. A route takes only connections of its protocols, whatever the flavor: `tcp` those in
-//! plain, `tls` and `tls_passthrough` those that begin with a TLS handshake.
+//! plain, `tls` and `tls_passthrough` those that begin with a TLS handshake, `udp` datagrams.
 //!
 //! Source: Kong 3.9.1 `kong/router/transform.lua`, `stream_get_priority`; `kong/router/traditional.lua`.
 
@@ -24,11 +24,33 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What the router asks of a connection.
+/// What a client of a stream speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamProtocol {
+    /// Bytes over TCP.
+    Tcp,
+    /// TLS over TCP.
+    Tls,
+    /// Datagrams.
+    Udp,
+}
+
+impl StreamProtocol {
+    /// As expressions name it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// What the router asks of a connection, or of a client that sends datagrams.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamRequest<'q> {
-    /// Whether the client speaks TLS.
-    pub tls: bool,
+    /// What the client speaks.
+    pub protocol: StreamProtocol,
     /// The server name it asks for.
     pub sni: Option<&'q str>,
     /// Address and port of the client.
@@ -62,6 +84,7 @@ struct StreamRoute {
     filed: FiledRoute,
     plain: bool,
     tls: bool,
+    udp: bool,
     rule: Rule,
 }
 
@@ -189,6 +212,7 @@ impl StreamRoute {
                     filed: FiledRoute::of(entry),
                     plain: has(&["tcp"]),
                     tls: has(&["tls", "tls_passthrough"]),
+                    udp: has(&["udp"]),
                     rule,
                 },
                 (Reverse(rank), age, route.id.clone()),
@@ -224,8 +248,9 @@ impl Streams {
     pub(crate) fn find(&self, asked: &StreamRequest<'_>) -> Option<StreamMatch<'_>> {
         let path = RequestPath::normalise(b"/");
         let request = Request {
-            https: asked.tls,
-            method: "",
+            https: asked.protocol == StreamProtocol::Tls,
+            // Streams have none; expressions find their protocol here.
+            method: asked.protocol.name(),
             host: "",
             port: asked.destination.port(),
             path: &path,
@@ -238,7 +263,12 @@ impl Streams {
         // The first route that fits without naming anything, and the kinds of fields it uses.
         let mut vague: Option<(&StreamRoute, u8)> = None;
         for route in self.sorted.values().map(|route| &**route) {
-            if !(if asked.tls { route.tls } else { route.plain }) {
+            let takes = match asked.protocol {
+                StreamProtocol::Tcp => route.plain,
+                StreamProtocol::Tls => route.tls,
+                StreamProtocol::Udp => route.udp,
+            };
+            if !takes {
                 continue;
             }
             match &route.rule {

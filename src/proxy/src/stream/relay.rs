@@ -57,14 +57,14 @@ impl Moved {
         let _ = self.figures.set(figures);
     }
 
-    fn receive(&self, more: usize) {
+    pub(super) fn receive(&self, more: usize) {
         self.received.set(self.received.get() + more as u64);
         if let Some(figures) = self.figures.get() {
             figures.receive(more as u64);
         }
     }
 
-    fn send(&self, more: usize) {
+    pub(super) fn send(&self, more: usize) {
         self.sent.set(self.sent.get() + more as u64);
         if let Some(figures) = self.figures.get() {
             figures.send(more as u64);

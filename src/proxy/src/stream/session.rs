@@ -20,6 +20,8 @@ pub(crate) enum Protocol {
     Tls,
     /// It goes on to the upstream as it is.
     TlsPassthrough,
+    /// Datagrams of one client.
+    Udp,
 }
 
 impl Protocol {
@@ -29,6 +31,7 @@ impl Protocol {
             Self::Tcp => "tcp",
             Self::Tls => "tls",
             Self::TlsPassthrough => "tls_passthrough",
+            Self::Udp => "udp",
         }
     }
 
@@ -36,6 +39,7 @@ impl Protocol {
     pub(crate) fn transport(self) -> &'static str {
         match self {
             Self::Tcp | Self::Tls | Self::TlsPassthrough => "TCP",
+            Self::Udp => "UDP",
         }
     }
 }

@@ -23,3 +23,4 @@ mod streams_life;
 mod streams_log;
 mod streams_metrics;
 mod streams_tls;
+mod streams_udp;

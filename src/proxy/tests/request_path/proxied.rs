@@ -12,7 +12,7 @@ fn options(trusted: &str) -> ProxyOptions {
     let addr = "127.0.0.1:0".parse().unwrap();
     ProxyOptions {
         listeners: vec![Listener { addr, ssl: false, http2: true, proxy_protocol: true }],
-        streams: vec![StreamListener { addr, ssl: false, proxy_protocol: true }],
+        streams: vec![StreamListener { addr, ssl: false, proxy_protocol: true, udp: false }],
         trusted_ips: vec![Network::parse(trusted).unwrap()],
         real_ip_header: "proxy_protocol".to_owned(),
         ..ProxyOptions::default()

@@ -14,7 +14,7 @@ pub const SERVICE: &str = "00000000-0000-4000-8000-000000000002";
 
 /// A stage that listens for streams; where.
 pub fn streaming(config: Value, ssl: bool, options: ProxyOptions) -> (Stage, SocketAddr) {
-    let streams = vec![StreamListener { addr: "127.0.0.1:0".parse().unwrap(), ssl, proxy_protocol: false }];
+    let streams = vec![StreamListener { addr: "127.0.0.1:0".parse().unwrap(), ssl, proxy_protocol: false, udp: false }];
     let stage = Stage::with(config, ProxyOptions { streams, ..options }, Vec::new());
     let address = stage.proxy.as_ref().unwrap().stream_addresses()[0];
     (stage, address)

@@ -127,7 +127,8 @@ impl<'q> Scope<'_, 'q> {
     pub(crate) fn text(&self, field: &Field) -> Option<&'q str> {
         match field {
             Field::Protocol => Some(if self.request.https { "https" } else { "http" }),
-            Field::StreamProtocol => Some(if self.request.https { "tls" } else { "tcp" }),
+            // See how streams are asked for.
+            Field::StreamProtocol => Some(self.request.method),
             Field::Sni => self.request.sni,
             Field::Method => Some(self.request.method),
             Field::Host => Some(self.target.host).filter(|host| !host.is_empty()),

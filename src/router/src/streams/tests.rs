@@ -1,4 +1,4 @@
-use crate::{Change, Flavor, RouteEntry, Router, StreamRequest};
+use crate::{Change, Flavor, RouteEntry, Router, StreamProtocol, StreamRequest};
 use gwctl_entities::view::from_record;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -26,7 +26,12 @@ fn router(flavor: Flavor, routes: &[Value]) -> Router {
 
 /// The number of the route, 0 for none.
 fn found(router: &Router, source: &str, destination: &str, sni: Option<&str>, tls: bool) -> usize {
-    let asked = StreamRequest { tls, sni, source: source.parse().unwrap(), destination: destination.parse().unwrap() };
+    asked(router, if tls { StreamProtocol::Tls } else { StreamProtocol::Tcp }, sni, source, destination)
+}
+
+fn asked(router: &Router, protocol: StreamProtocol, sni: Option<&str>, source: &str, destination: &str) -> usize {
+    let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
+    let asked = StreamRequest { protocol, sni, source, destination };
     router.find_stream(&asked).map_or(0, |found| found.route.id[24..].parse().unwrap())
 }
 
@@ -81,8 +86,10 @@ fn server_names_are_asked_of_tls_and_protocols_of_all() {
         assert_eq!((named(Some("a.test")), named(Some("b.test")), named(Some("c.test"))), (1, 2, 0), "{flavor:?}");
         assert_eq!(named(None), 0, "{flavor:?}: a route with names wants one of them");
         assert_eq!(found(&router, "10.0.0.1:1", "127.0.0.1:1", None, false), 3, "{flavor:?}");
-        assert_eq!(found(&router, "10.0.0.1:1", "127.0.0.1:2", None, false), 0, "{flavor:?}: UDP is not served");
-        assert_eq!(router.stream_len(), 3);
+        assert_eq!(found(&router, "10.0.0.1:1", "127.0.0.1:2", None, false), 0, "{flavor:?}: that is for datagrams");
+        let datagrams = |to| asked(&router, StreamProtocol::Udp, None, "10.0.0.1:1", to);
+        assert_eq!((datagrams("127.0.0.1:2"), datagrams("127.0.0.1:1")), (4, 0), "{flavor:?}");
+        assert_eq!(router.stream_len(), 4);
     }
 }
 
@@ -99,12 +106,15 @@ fn expressions_ask_for_every_field_of_streams() {
         json!({"protocols": ["tcp"], "expression": "net.src.ip in 10.0.0.0/8 && net.dst.port == 9000", "priority": 1}),
         json!({"protocols": ["tcp"], "expression": "net.protocol == \"tcp\" && net.dst.ip == 127.0.0.1", "priority": 2}),
         json!({"protocols": ["tls"], "expression": "tls.sni =^ \".test\" && net.protocol == \"tls\""}),
+        json!({"protocols": ["udp"], "expression": "net.src.port >= 1024 && net.protocol == \"udp\""}),
     ];
     let router = router(Flavor::Expressions, &routes);
     assert_eq!(found(&router, "10.0.0.1:1", "127.0.0.1:9000", None, false), 2);
     assert_eq!(found(&router, "10.0.0.1:1", "127.0.0.2:9000", None, false), 1);
     assert_eq!(found(&router, "10.0.0.1:1", "127.0.0.2:9001", None, false), 0);
     assert_eq!(found(&router, "10.0.0.1:1", "127.0.0.2:9001", Some("a.test"), true), 3);
+    let datagrams = |source| asked(&router, StreamProtocol::Udp, None, source, "127.0.0.1:9000");
+    assert_eq!((datagrams("10.0.0.1:1024"), datagrams("10.0.0.1:53")), (4, 0));
 }
 
 #[test]
