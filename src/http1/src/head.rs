@@ -2,7 +2,7 @@
 
 use crate::headers::{Field, Reason};
 use crate::names::EXPECT;
-use crate::{Fault, Framing, Headers, keeps_alive, request_framing, response_framing};
+use crate::{Fault, Framing, Headers, keeps_alive, plain, request_framing, response_framing};
 use bytes::BytesMut;
 use http::{Method, StatusCode, Uri, Version};
 use httparse::{Header, ParserConfig, Status};
@@ -58,11 +58,13 @@ const LONGEST_NAME: usize = u16::MAX as usize;
 
 type Slots<'h, 'b> = &'h mut [MaybeUninit<Header<'b>>];
 
-/// What the tokenizer found, as places in the buffer.
-struct Tokens<T> {
-    length: usize,
-    fields: Vec<Field>,
-    first: T,
+/// What was found, as places in the buffer.
+pub(crate) struct Tokens<T> {
+    pub(crate) length: usize,
+    pub(crate) fields: Vec<Field>,
+    /// It was read as a plain one.
+    pub(crate) plain: bool,
+    pub(crate) first: T,
 }
 
 /// Takes the head of a request off the buffer; None when it is not whole yet.
@@ -73,8 +75,10 @@ struct Tokens<T> {
 /// # Errors
 /// The head is malformed or over a limit, or its body would be framed in more than one way.
 pub fn read_request(buffer: &mut BytesMut, seen: &mut usize, limits: &Limits) -> Result<Option<RequestHead>, Fault> {
-    let Some(tokens) = read(buffer, seen, limits, request_tokens)? else { return Ok(None) };
-    check_lines(&buffer[..tokens.length], &tokens.fields)?;
+    let Some(tokens) = read(buffer, seen, limits, plain::request, request_tokens)? else { return Ok(None) };
+    if !tokens.plain {
+        check_lines(&buffer[..tokens.length], &tokens.fields)?;
+    }
     let head = buffer.split_to(tokens.length).freeze();
     let (method, (start, end), version) = tokens.first;
     let target = Uri::from_maybe_shared(head.slice(start..end)).map_err(|_| Fault::Target)?;
@@ -97,7 +101,7 @@ pub fn read_response(
     limits: &Limits,
     method: &Method,
 ) -> Result<Option<ResponseHead>, Fault> {
-    let Some(tokens) = read(buffer, seen, limits, response_tokens)? else { return Ok(None) };
+    let Some(tokens) = read(buffer, seen, limits, plain::response, response_tokens)? else { return Ok(None) };
     let head = buffer.split_to(tokens.length).freeze();
     let (status, reason, version) = tokens.first;
     let headers = Headers::of_head(head, tokens.fields, reason);
@@ -106,24 +110,22 @@ pub fn read_response(
     Ok(Some(ResponseHead { status, version, headers, framing, keep_alive }))
 }
 
-/// Looks for a whole head, with few slots for header lines first and with as many as are allowed then.
+/// Looks for a whole head: a plain one first.
 fn read<T>(
     buffer: &BytesMut,
     seen: &mut usize,
     limits: &Limits,
+    plain: fn(&[u8], usize) -> Option<Tokens<T>>,
     tokenize: for<'b> fn(&'b [u8], Slots<'_, 'b>) -> Tokenized<T>,
 ) -> Result<Option<Tokens<T>>, Fault> {
     if *seen > 0 && !has_end(&buffer[seen.saturating_sub(3)..]) {
         *seen = buffer.len();
         return over(buffer, limits).map_or(Ok(None), Err);
     }
-    let mut few = [const { MaybeUninit::uninit() }; FEW];
-    let slots = limits.fields.min(FEW);
-    let mut outcome = tokenize(buffer, &mut few[..slots]);
-    if matches!(outcome, Err(httparse::Error::TooManyHeaders)) && slots < limits.fields {
-        outcome = tokenize(buffer, &mut vec![MaybeUninit::uninit(); limits.fields]);
-    }
-    let tokens = outcome.map_err(fault)?;
+    let tokens = match plain(buffer, limits.fields) {
+        None => tokenize_any(buffer, limits, tokenize)?,
+        tokens => tokens,
+    };
     match &tokens {
         Some(tokens) if tokens.length > limits.size => return Err(too_long(&buffer[..limits.size])),
         Some(_) => *seen = 0,
@@ -135,6 +137,21 @@ fn read<T>(
         }
     }
     Ok(tokens)
+}
+
+/// Reads a head in any form, with few slots for header lines first and with as many as are allowed then.
+fn tokenize_any<T>(
+    buffer: &[u8],
+    limits: &Limits,
+    tokenize: for<'b> fn(&'b [u8], Slots<'_, 'b>) -> Tokenized<T>,
+) -> Result<Option<Tokens<T>>, Fault> {
+    let mut few = [const { MaybeUninit::uninit() }; FEW];
+    let slots = limits.fields.min(FEW);
+    let mut outcome = tokenize(buffer, &mut few[..slots]);
+    if matches!(outcome, Err(httparse::Error::TooManyHeaders)) && slots < limits.fields {
+        outcome = tokenize(buffer, &mut vec![MaybeUninit::uninit(); limits.fields]);
+    }
+    outcome.map_err(fault)
 }
 
 fn has_end(bytes: &[u8]) -> bool {
@@ -152,8 +169,8 @@ fn too_long(beginning: &[u8]) -> Fault {
 
 /// None: the head is not whole.
 type Tokenized<T> = Result<Option<Tokens<T>>, httparse::Error>;
-type RequestLine = (Method, (usize, usize), Version);
-type StatusLine = (StatusCode, Option<Reason>, Version);
+pub(crate) type RequestLine = (Method, (usize, usize), Version);
+pub(crate) type StatusLine = (StatusCode, Option<Reason>, Version);
 
 fn request_tokens<'b>(bytes: &'b [u8], slots: Slots<'_, 'b>) -> Tokenized<RequestLine> {
     let mut request = httparse::Request::new(&mut []);
@@ -163,7 +180,7 @@ fn request_tokens<'b>(bytes: &'b [u8], slots: Slots<'_, 'b>) -> Tokenized<Reques
     let (Some(method), Some(path)) = (method, request.path) else { return Err(httparse::Error::Token) };
     let start = place(bytes, path.as_bytes());
     let first = (method, (start, start + path.len()), version(request.version));
-    Ok(Some(Tokens { length, fields: fields(bytes, request.headers)?, first }))
+    Ok(Some(Tokens { length, fields: fields(bytes, request.headers)?, plain: false, first }))
 }
 
 fn response_tokens<'b>(bytes: &'b [u8], slots: Slots<'_, 'b>) -> Tokenized<StatusLine> {
@@ -175,7 +192,7 @@ fn response_tokens<'b>(bytes: &'b [u8], slots: Slots<'_, 'b>) -> Tokenized<Statu
     let place = |reason: &str| (place(bytes, reason.as_bytes()) as u32, reason.len() as u32);
     let reason = reason.map(place).map(|(start, length)| Reason { status, start, length });
     let first = (status, reason, version(response.version));
-    Ok(Some(Tokens { length, fields: fields(bytes, response.headers)?, first }))
+    Ok(Some(Tokens { length, fields: fields(bytes, response.headers)?, plain: false, first }))
 }
 
 fn version(minor: Option<u8>) -> Version {
@@ -216,5 +233,95 @@ fn fault(error: httparse::Error) -> Fault {
         httparse::Error::TooManyHeaders => Fault::TooManyFields,
         httparse::Error::Version => Fault::Version,
         httparse::Error::Token | httparse::Error::Status => Fault::FirstLine,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::headers::REGULAR;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use std::fmt::Debug;
+
+    const LIMITS: Limits = Limits { size: 4096, fields: 4 };
+
+    /// All that is known of a head.
+    fn told<T: Debug>(tokens: &Tokens<T>, bytes: &[u8]) -> String {
+        let part = |start: u32, length: usize| bytes[start as usize..start as usize + length].escape_ascii();
+        let fields = tokens.fields.iter().map(|field| {
+            let (name, value) = (usize::from(field.name_length), field.value_length as usize);
+            format!("{}: {} {} {}", part(field.name, name), part(field.value, value), field.known, field.state)
+        });
+        format!("{} {:?} {:?}", tokens.length, tokens.first, fields.collect::<Vec<_>>())
+    }
+
+    /// Whoever reads a head as a plain one must read it as the reader does that knows all forms.
+    fn agree<T: Debug>(
+        bytes: &[u8],
+        plain: fn(&[u8], usize) -> Option<Tokens<T>>,
+        tokenize: for<'b> fn(&'b [u8], Slots<'_, 'b>) -> Tokenized<T>,
+    ) -> bool {
+        let Some(tokens) = plain(bytes, LIMITS.fields) else { return false };
+        let any = tokenize_any(bytes, &LIMITS, tokenize).unwrap().unwrap();
+        assert_eq!(told(&tokens, bytes), told(&any, bytes));
+        assert!(check_lines(&bytes[..tokens.length], &any.fields).is_ok());
+        assert!(any.fields.iter().all(|field| field.state == REGULAR));
+        true
+    }
+
+    fn head(first: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
+        const PARTS: &[&str] = &[
+            "Host: a\r\n",
+            "x-y: b c\r\n",
+            "A: \r\n",
+            "B:c\r\n",
+            "C: d \r\n",
+            "E: f\tg\r\n",
+            "F: g\n",
+            " h: i\r\n",
+            "j : k\r\n",
+            "Content-Length: 5\r\n",
+            "L: \u{e9}\r\n",
+            "M: n\r",
+            ":",
+            "\r\n",
+        ];
+        (select(first), vec(prop_oneof![9 => select(&PARTS[..2]), 1 => select(PARTS)], 0..6))
+            .prop_map(|(first, lines)| [first, &lines.concat(), "\r\nrest"].concat().into_bytes())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn plain_requests_are_read_as_others(
+            mut bytes in head(&["GET / HTTP/1.1\r\n", "POST http://a/?b HTTP/1.1\r\n", "PUT * HTTP/1.0\r\n", "get /\u{e9} HTTP/1.1\n"]),
+            at in any::<usize>(), byte in any::<u8>(), damage in any::<bool>(),
+        ) {
+            if damage {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+            }
+            agree(&bytes, plain::request, request_tokens);
+        }
+
+        #[test]
+        fn plain_responses_are_read_as_others(
+            mut bytes in head(&["HTTP/1.1 200 OK\r\n", "HTTP/1.1 404 Not at all\r\n", "HTTP/1.0 200 OK\r\n", "HTTP/1.1 204\r\n", "HTTP/1.1 200 \r\n"]),
+            at in any::<usize>(), byte in any::<u8>(), damage in any::<bool>(),
+        ) {
+            if damage {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+            }
+            agree(&bytes, plain::response, response_tokens);
+        }
+    }
+
+    #[test]
+    fn usual_heads_take_the_short_way() {
+        assert!(agree(b"DELETE /a HTTP/1.1\r\nHost: a\r\nx-a: b\r\n\r\n", plain::request, request_tokens));
+        assert!(agree(b"HTTP/1.1 200 Fine, thanks\r\nx-a: b\r\n\r\n", plain::response, response_tokens));
     }
 }

@@ -18,6 +18,7 @@ mod framing;
 mod head;
 mod headers;
 pub mod names;
+mod plain;
 
 #[cfg(test)]
 mod tests;

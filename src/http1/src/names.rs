@@ -222,6 +222,16 @@ impl<'n> Name<'n> {
     }
 }
 
+/// Whether a byte may stand in a name.
+pub(crate) static TOKEN: [bool; 256] = {
+    let (mut token, mut byte) = ([false; 256], 0);
+    while byte < 256 {
+        token[byte] = is_token(byte as u8);
+        byte += 1;
+    }
+    token
+};
+
 const fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(
