@@ -1,9 +1,11 @@
 //! A collector of OTLP over HTTP, which reads what it is sent with a codec that is not ours.
 
 use gwctl_testkit::wait_for;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 /// The messages of `opentelemetry/proto`, as far as they are looked at.
@@ -126,13 +128,35 @@ impl Collector {
     }
 
     pub(crate) fn start_at(port: u16) -> Self {
+        Self::start_with(port, None)
+    }
+
+    /// With TLS, by a certificate of its own for `localhost`. The certificate in PEM.
+    pub(crate) fn start_tls() -> (Self, String) {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        let pair = gwctl_certs::self_signed(&["localhost".to_owned()], now).unwrap();
+        let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.unwrap().with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
+        (Self::start_with(0, Some(Arc::new(config))), pair.certificate)
+    }
+
+    fn start_with(port: u16, tls: Option<Arc<rustls::ServerConfig>>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let collector = Self { port: listener.local_addr().unwrap().port(), spans: Arc::default() };
         let shared = collector.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let shared = shared.clone();
-                std::thread::spawn(move || shared.serve(&stream));
+                let (shared, tls) = (shared.clone(), tls.clone());
+                std::thread::spawn(move || match tls {
+                    None => shared.serve(stream),
+                    Some(tls) => {
+                        let session = rustls::ServerConnection::new(tls).unwrap();
+                        shared.serve(rustls::StreamOwned::new(session, stream));
+                    }
+                });
             }
         });
         collector
@@ -156,14 +180,14 @@ impl Collector {
         })
     }
 
-    fn serve(&self, mut stream: &TcpStream) {
+    fn serve(&self, stream: impl Read + Write) {
         let mut reader = BufReader::new(stream);
         while let Some((first, headers, body)) = read(&mut reader) {
             assert!(first.starts_with("POST /v1/traces HTTP/1.1"), "{first}");
             assert_eq!(headers["content-type"], "application/x-protobuf");
             let request: proto::ExportTraceServiceRequest = prost::Message::decode(body.as_slice()).unwrap();
             self.take(request, &headers);
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+            reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
         }
     }
 

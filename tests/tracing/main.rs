@@ -1,11 +1,11 @@
 //! Tracing of requests: a real node between a client, an upstream that tells what it was sent, and a collector.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod collector;
 
 use collector::{Arrived, Collector, read};
-use gwctl_testkit::{Answer, Cluster, Node, Request, free_ports, get, post, request, wait_until};
+use gwctl_testkit::{Answer, Cluster, Node, NodeOptions, Request, free_ports, get, post, request, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufReader, Write};
@@ -38,8 +38,11 @@ fn answer(mut stream: &TcpStream) {
 
 /// A node with the route `/echo`, tracing as `instrumentations` say, and the plugin with these settings.
 fn traced(cluster: &Cluster, instrumentations: &str, config: Value) -> Node {
-    let options = cluster
-        .options("node", "traditional")
+    traced_with(cluster, cluster.options("node", "traditional"), instrumentations, config)
+}
+
+fn traced_with(cluster: &Cluster, options: NodeOptions, instrumentations: &str, config: Value) -> Node {
+    let options = options
         .set("tracing_instrumentations", instrumentations)
         .set("tracing_sampling_rate", 1)
         .set("proxy_access_log", "access.log json");
@@ -240,6 +243,25 @@ fn a_collector_that_never_answers_holds_nothing_up_and_costs_the_oldest_spans() 
     // Nor does it hold the end up for longer than a few seconds, whatever it may take for an answer.
     assert!(node.stop().success() && began.elapsed() < Duration::from_secs(60));
     assert!(node.log().contains("stops before all could be exported"));
+}
+
+#[test]
+fn a_collector_with_tls_is_asked_when_its_authority_is_trusted() {
+    let cluster = Cluster::new(GWCTL);
+    let (collector, certificate) = Collector::start_tls();
+    let endpoint = format!("https://localhost:{}/v1/traces", collector.port);
+    let config = json!({"traces_endpoint": endpoint, "queue": {"max_coalescing_delay": 0.01, "max_retry_time": 0}});
+    let node = traced(&cluster, "all", config.clone());
+    ask(&node, "/echo", 1, "01");
+    wait_until("a failure to be told", || node.log().contains("the entries are lost"));
+    assert!(collector.spans().is_empty());
+    drop(node);
+    std::fs::write(cluster.path("authority.pem"), certificate).unwrap();
+    let options = cluster.options("trusting", "traditional");
+    let options = options.set("lua_ssl_trusted_certificate", cluster.path("authority.pem").display());
+    let node = traced_with(&cluster, options, "all", config);
+    ask(&node, "/echo", 2, "01");
+    is_tree(&collector.trace(&trace(2)));
 }
 
 #[test]

@@ -164,7 +164,9 @@ fn serve(
     tasks: &mut TaskSet,
 ) -> Result<gwctl_proxy::Proxy, Failure> {
     let directory = Arc::new(RecordDirectory::new(Arc::new(store.clone())));
-    let shared = Arc::new(gwctl_plugins::Node::new(&*node.identity.id, &*node.identity.hostname, directory));
+    let shared = gwctl_plugins::Node::new(&*node.identity.id, &*node.identity.hostname, directory);
+    let authorities = node.materials.all("lua_ssl_trusted_certificate").iter().map(|(_, pem)| pem.as_str());
+    let shared = Arc::new(shared.trusting(authorities));
     let options = SnapshotOptions {
         flavor: router_flavor(&node.conf),
         hosts: plugin_hosts(),

@@ -77,7 +77,9 @@ impl DataPlane {
     ) -> Result<Self, StartError> {
         let cache = Arc::new(open_cache(options.conf, options.registry.clone(), options.lock.take())?);
         let directory = Arc::new(RecordDirectory::new(cache.clone()));
-        let node = Arc::new(Node::new(options.node_id, options.hostname, directory));
+        let authorities = options.materials.all("lua_ssl_trusted_certificate").iter().map(|(_, pem)| pem.as_str());
+        let node = Node::new(options.node_id, options.hostname, directory).trusting(authorities);
+        let node = Arc::new(node);
         let gateway = Arc::new(Gateway::new(snapshot(node)));
         let limits = Limits::new(options.conf.cluster.max_payload, DEFAULT_EXPANSION);
         let configured = Arc::new(Configured::new(options.registry.clone(), cache, gateway, limits));

@@ -59,6 +59,8 @@ pub struct Node {
     pub counters: Counters,
     /// Queues of what plugins send to other servers.
     pub exports: Exports,
+    /// Authorities in PEM that plugins trust in other servers, beside those of the system.
+    pub authorities: Arc<[String]>,
 }
 
 impl Node {
@@ -70,6 +72,12 @@ impl Node {
             directory,
             counters: Counters::default(),
             exports: Exports::default(),
+            authorities: Arc::default(),
         }
+    }
+
+    /// Trusts these authorities in other servers as well, each a text in PEM.
+    pub fn trusting<'a>(self, authorities: impl IntoIterator<Item = &'a str>) -> Node {
+        Node { authorities: authorities.into_iter().map(str::to_owned).collect(), ..self }
     }
 }

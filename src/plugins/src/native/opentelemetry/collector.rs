@@ -7,10 +7,10 @@ use crate::{PluginError, PluginFacts};
 use gwctl_traces::{Attribute, otlp};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Who tells of the spans.
 const SCOPE: (&str, &str) = ("gwctl", env!("CARGO_PKG_VERSION"));
@@ -27,6 +27,7 @@ pub(super) struct Collector {
     /// Of the node; those of the settings go before the usual ones.
     resource: BTreeMap<String, String>,
     timeouts: Timeouts,
+    authorities: Arc<[String]>,
     /// Made when it is first needed: reading the authorities of the system takes its time.
     client: OnceLock<Client>,
 }
@@ -50,25 +51,36 @@ impl Collector {
             ("service.version".to_owned(), SCOPE.1.to_owned()),
         ]);
         resource.extend(config.resource_attributes.clone().unwrap_or_default());
-        Ok(Collector { endpoint, headers, resource, timeouts: config.timeouts(), client: OnceLock::new() })
+        let (timeouts, authorities) = (config.timeouts(), facts.node.authorities.clone());
+        Ok(Collector { endpoint, headers, resource, timeouts, authorities, client: OnceLock::new() })
     }
 
     fn client(&self) -> Result<&Client, Undelivered> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let Timeouts { connect, read, whole } = self.timeouts;
-        let builder = Client::builder()
-            .connect_timeout(connect)
-            .read_timeout(read)
-            .timeout(whole)
-            .redirect(redirect::Policy::none())
-            .no_proxy();
+        let words = |error: reqwest::Error| Undelivered::Again(in_words(&error));
+        let mut own = Vec::new();
+        for pem in &*self.authorities {
+            own.extend(Certificate::from_pem_bundle(pem.as_bytes()).map_err(words)?);
+        }
         // Without TLS there is nobody to trust, and a system may have no authorities.
-        let plain = self.endpoint.scheme() == "http";
-        let builder = if plain { builder.tls_certs_only([]) } else { builder };
-        let client = builder.build().map_err(|error| Undelivered::Again(in_words(&error)))?;
+        let client = if self.endpoint.scheme() == "http" {
+            self.builder().tls_certs_only([]).build()
+        } else if own.is_empty() {
+            self.builder().build()
+        } else {
+            let both = self.builder().tls_certs_merge(own.iter().cloned()).build();
+            both.or_else(|_| self.builder().tls_certs_only(own).build())
+        };
+        let client = client.map_err(words)?;
         Ok(self.client.get_or_init(|| client))
+    }
+
+    fn builder(&self) -> ClientBuilder {
+        let Timeouts { connect, read, whole } = self.timeouts;
+        let builder = Client::builder().connect_timeout(connect).read_timeout(read).timeout(whole);
+        builder.redirect(redirect::Policy::none()).no_proxy()
     }
 
     async fn send(&self, batch: &[Part]) -> Result<(), Undelivered> {
