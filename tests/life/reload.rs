@@ -12,7 +12,8 @@ fn a_reload_takes_over_what_it_can_and_names_what_needs_a_restart() {
     let node = start_with_file(&cluster.options("node", "traditional"), &file);
     route_to(&node, upstream.port);
     assert!(get(node.proxy(), "/echo").header("via").is_some());
-    let settings = "headers = off\nproxy_access_log = logs/proxy.log json\nrouter_flavor = expressions\n";
+    let settings = "headers = off\nproxy_access_log = logs/proxy.log json\nrouter_flavor = expressions\n\
+                    tracing_instrumentations = all\nopentelemetry_tracing_sampling_rate = 1\n";
     std::fs::write(&file, settings).unwrap();
     signal(node.id(), "HUP");
     wait_for_log(&node, "settings=router_flavor");

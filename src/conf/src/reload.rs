@@ -30,6 +30,8 @@ const RELOADABLE: &[&str] = &[
     "nginx_http_keepalive_timeout",
     "nginx_http_large_client_header_buffers",
     "nginx_http_send_timeout",
+    "opentelemetry_tracing",
+    "opentelemetry_tracing_sampling_rate",
     "proxy_access_log",
     "proxy_access_log_sample",
     "proxy_max_connections",
