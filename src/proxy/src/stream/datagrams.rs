@@ -37,8 +37,7 @@ impl Worker {
     /// Takes in datagrams until told to stop, then waits for the sessions. After a stop none is taken in: they are left to
     /// the process that has the same socket by then, if there is one.
     pub(crate) async fn datagrams(self: Rc<Self>, socket: UdpSocket, address: SocketAddr, stopping: Stopping) {
-        let (buffer, sessions) = (RefCell::new(vec![0; LONGEST]), RefCell::default());
-        let door = Rc::new(Door { socket, address, buffer, sessions });
+        let door = Rc::new(Door::new(socket, address));
         let mut received = vec![0; LONGEST];
         let mut open = JoinSet::new();
         let mut told = stopping.clone();
@@ -115,6 +114,10 @@ impl Drop for Entry {
 }
 
 impl Door {
+    pub(super) fn new(socket: UdpSocket, address: SocketAddr) -> Door {
+        Door { socket, address, buffer: RefCell::new(vec![0; LONGEST]), sessions: RefCell::default() }
+    }
+
     /// The address that a client reached. A socket for all addresses does not say to which of them a datagram went: it
     /// is taken for the one from which answers go to this client.
     pub(super) fn destination(&self, client: SocketAddr) -> SocketAddr {

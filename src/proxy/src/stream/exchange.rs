@@ -44,8 +44,10 @@ pub(super) struct Exchange {
     last: Cell<Instant>,
     /// When the client asked last, if nothing came back since.
     asked: Cell<Option<Instant>>,
-    /// Rung when the system says that the target refuses.
-    refused: Notify,
+    /// The system has said that the target refuses.
+    refused: Cell<bool>,
+    /// Rung when that is set.
+    bell: Notify,
     /// There is no way: what comes is lost.
     closed: Cell<bool>,
 }
@@ -61,7 +63,8 @@ impl Exchange {
             answered: Cell::new(false),
             last: Cell::new(Instant::now()),
             asked: Cell::default(),
-            refused: Notify::new(),
+            refused: Cell::new(false),
+            bell: Notify::new(),
             closed: Cell::new(false),
         }
     }
@@ -90,11 +93,14 @@ impl Exchange {
         }
         // What refused was an earlier datagram; this one is not sent.
         if target.try_send(datagram).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            self.refused.notify_one();
+            self.refused.set(true);
+            self.bell.notify_one();
         }
     }
 
     fn open(&self, target: &Rc<UdpSocket>) {
+        // What the one before refused says nothing of this one.
+        self.refused.set(false);
         self.target.replace(Some(target.clone()));
         let waiting = self.waiting.take();
         waiting.iter().for_each(|datagram| self.send(target, datagram));
@@ -141,7 +147,9 @@ impl Exchange {
                     outcome?;
                     tokio::task::yield_now().await;
                 }
-                () = self.refused.notified() => return Err(io::ErrorKind::ConnectionRefused.into()),
+                () = self.bell.notified() => if self.refused.take() {
+                    return Err(io::ErrorKind::ConnectionRefused.into());
+                },
                 () = &mut stop, if !stopped => stopped = true,
                 () = &mut timer => {}
             }
@@ -270,5 +278,67 @@ impl Worker {
         // The runtime takes nothing for a socket that it has not heard of yet.
         socket.writable().await.map_err(Failure::Io)?;
         Ok(socket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn socket() -> UdpSocket {
+        UdpSocket::bind("127.0.0.1:0").await.unwrap()
+    }
+
+    /// A target, and a socket towards it.
+    async fn target() -> (UdpSocket, Rc<UdpSocket>) {
+        let (target, towards) = (socket().await, socket().await);
+        towards.connect(target.local_addr().unwrap()).await.unwrap();
+        towards.writable().await.unwrap();
+        (target, Rc::new(towards))
+    }
+
+    #[tokio::test]
+    async fn what_one_target_refused_is_not_held_against_the_next_and_the_last_datagram_goes_there() {
+        let (client, own) = (socket().await, socket().await);
+        let door = Door::new(own, client.local_addr().unwrap());
+        let exchange = Exchange::new(client.local_addr().unwrap(), Rc::default());
+        exchange.deliver(b"one");
+        exchange.deliver(b"two");
+        let (first, towards) = target().await;
+        exchange.open(&towards);
+        let mut buffer = [0; 16];
+        for text in ["one", "two"] {
+            let length = first.recv(&mut buffer).await.unwrap();
+            assert_eq!(&buffer[..length], text.as_bytes());
+        }
+        // Both the socket and a datagram may tell of the refusal, one of them too late.
+        exchange.refused.set(true);
+        exchange.bell.notify_one();
+        exchange.shut();
+        let (second, towards) = target().await;
+        exchange.open(&towards);
+        let answered = Cell::new(0);
+        let work = async {
+            let (length, from) = second.recv_from(&mut buffer).await.unwrap();
+            assert_eq!(&buffer[..length], b"two");
+            second.send_to(b"answer", from).await.unwrap();
+            client.recv(&mut [0; 16]).await.unwrap()
+        };
+        let limit = Duration::from_millis(200);
+        let stop = pin!(std::future::pending());
+        let answers = exchange.answers(&door, &towards, limit, stop, || answered.set(answered.get() + 1));
+        let (length, end) = tokio::join!(work, answers);
+        assert_eq!((length, end.unwrap(), answered.get()), (6, End::Silent, 1));
+        assert_eq!((exchange.moved.received(), exchange.moved.sent()), (6, 6));
+    }
+
+    #[tokio::test]
+    async fn datagrams_that_wait_for_a_target_are_bounded() {
+        let exchange = Exchange::new(socket().await.local_addr().unwrap(), Rc::default());
+        (0..1000).for_each(|_| exchange.deliver(b"x"));
+        assert_eq!(exchange.waiting.borrow().len(), WAITING);
+        exchange.closed.set(true);
+        exchange.deliver(b"x");
+        assert_eq!(exchange.moved.received(), 1000);
     }
 }
