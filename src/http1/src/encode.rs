@@ -1,8 +1,7 @@
 //! Heads and chunks on their way out.
 
-use crate::headers::Digits;
 use crate::names::{CONNECTION, CONTENT_LENGTH, DATE, HOST, IntoName, Name, TRANSFER_ENCODING, write_usual};
-use crate::{Fate, Framing, Headers, Line, Names, Value};
+use crate::{Digits, Fate, Framing, Headers, Line, Names, Value};
 use bytes::BytesMut;
 use http::{HeaderMap, Method, StatusCode, Uri};
 

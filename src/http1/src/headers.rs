@@ -4,9 +4,10 @@
 //! a head costs one allocation for its list, names keep their case, and what nobody touched is written as it came.
 
 use crate::names::{IntoName, Name, Names, ValidName, number, write_usual};
+use crate::value::{AsValue, Value};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName};
 use std::fmt;
 use std::ops::Range;
 
@@ -61,140 +62,6 @@ pub(crate) struct Reason {
     pub(crate) length: u32,
 }
 
-/// The value of a header: no control characters but tabs.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Value<'v>(&'v [u8]);
-
-/// What can be the value of a header.
-pub trait AsValue {
-    /// The value.
-    fn as_value(&self) -> Value<'_>;
-}
-
-impl<'v> Value<'v> {
-    /// A text, if it can be a value.
-    pub const fn new(bytes: &'v [u8]) -> Option<Value<'v>> {
-        let mut at = 0;
-        while at < bytes.len() {
-            if (bytes[at] < b' ' && bytes[at] != b'\t') || bytes[at] == 127 {
-                return None;
-            }
-            at += 1;
-        }
-        Some(Value(bytes))
-    }
-
-    /// Its bytes.
-    pub const fn as_bytes(self) -> &'v [u8] {
-        self.0
-    }
-
-    /// Its text, if it is of visible ASCII characters, blanks and tabs.
-    pub fn to_str(self) -> Option<&'v str> {
-        let plain = self.0.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
-        if plain { std::str::from_utf8(self.0).ok() } else { None }
-    }
-
-    /// Its length in bytes.
-    pub const fn len(self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether it is empty.
-    pub const fn is_empty(self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// A copy of its own.
-    pub fn to_owned(self) -> HeaderValue {
-        HeaderValue::from_bytes(self.0).unwrap_or(HeaderValue::from_static(""))
-    }
-}
-
-impl Value<'static> {
-    /// A value known when this is compiled.
-    ///
-    /// # Panics
-    /// When it cannot be a value: use it for constants.
-    pub const fn from_static(text: &'static str) -> Value<'static> {
-        match Value::new(text.as_bytes()) {
-            Some(value) => value,
-            None => panic!("a control character in a value"),
-        }
-    }
-}
-
-/// A number as the value of a header.
-#[derive(Clone, Copy)]
-pub struct Digits {
-    digits: [u8; 20],
-    start: u8,
-}
-
-impl Digits {
-    /// In decimal.
-    pub fn of(number: u64) -> Digits {
-        // A u64 has at most 20 digits.
-        let (mut digits, mut start, mut rest) = ([0; 20], 20, number);
-        loop {
-            start -= 1;
-            digits[start] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        Digits { digits, start: start as u8 }
-    }
-
-    /// Its text.
-    pub fn as_bytes(&self) -> &[u8] {
-        self.digits.get(usize::from(self.start)..).unwrap_or_default()
-    }
-}
-
-impl AsValue for Digits {
-    fn as_value(&self) -> Value<'_> {
-        Value(self.as_bytes())
-    }
-}
-
-impl fmt::Debug for Value<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "\"{}\"", self.0.escape_ascii())
-    }
-}
-
-impl PartialEq<str> for Value<'_> {
-    fn eq(&self, other: &str) -> bool {
-        self.0 == other.as_bytes()
-    }
-}
-
-impl PartialEq<&str> for Value<'_> {
-    fn eq(&self, other: &&str) -> bool {
-        self.0 == other.as_bytes()
-    }
-}
-
-impl AsValue for Value<'_> {
-    fn as_value(&self) -> Value<'_> {
-        *self
-    }
-}
-
-impl AsValue for HeaderValue {
-    fn as_value(&self) -> Value<'_> {
-        Value(self.as_bytes())
-    }
-}
-
-impl<V: AsValue + ?Sized> AsValue for &V {
-    fn as_value(&self) -> Value<'_> {
-        (**self).as_value()
-    }
-}
-
 impl Headers {
     /// None.
     pub const fn new() -> Headers {
@@ -218,7 +85,7 @@ impl Headers {
 
     /// Those of a message of HTTP/2.
     pub fn of_http2(map: &HeaderMap) -> Headers {
-        let length = map.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        let length = map.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
         let (added, fields) = (Vec::with_capacity(length), Vec::with_capacity(map.len()));
         let mut headers = Headers { lower: true, added, fields, ..Headers::new() };
         for (name, value) in map {

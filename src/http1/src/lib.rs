@@ -19,6 +19,7 @@ mod head;
 mod headers;
 pub mod names;
 mod plain;
+mod value;
 
 #[cfg(test)]
 mod tests;
@@ -30,5 +31,6 @@ pub use encode::{
 pub use fault::Fault;
 pub use framing::{Framing, has_token, keeps_alive, request_framing, response_framing};
 pub use head::{Limits, RequestHead, ResponseHead, read_request, read_response};
-pub use headers::{AsValue, Digits, Fate, Headers, Iter, Line, Value};
+pub use headers::{Fate, Headers, Iter, Line};
 pub use names::{IntoName, Name, Names, ValidName};
+pub use value::{AsValue, Digits, Value};

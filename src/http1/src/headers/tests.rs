@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::names::{self, CONNECTION, HOST, VIA};
-use crate::{Limits, read_request};
+use crate::{Digits, Limits, read_request};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
