@@ -1,8 +1,8 @@
 //! What the control plane's end does with what makes no sense.
 
 use super::*;
-use crate::stream::HEARTBEAT;
 use crate::stream::message::Applied;
+use crate::stream::{COPY_PAUSE, HEARTBEAT};
 use bytes::Bytes;
 
 const SETTINGS: Settings = Settings { heartbeat: HEARTBEAT };

@@ -1,7 +1,7 @@
 //! The data plane's side by itself.
 
 use super::*;
-use crate::v2::Hello;
+use crate::v2::{Hello, Refusal};
 use proptest::prelude::*;
 use serde_json::json;
 
