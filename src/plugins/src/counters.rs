@@ -1,6 +1,6 @@
 //! Counters shared by all workers, for limits of the `local` policy.
 
-use std::collections::HashMap;
+use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,26 +8,37 @@ const SHARDS: usize = 64;
 /// Entries a shard may hold before the expired ones are looked for.
 const FIRST_SWEEP: usize = 1024;
 
-#[derive(Debug, Clone, Copy)]
-struct Entry {
+#[derive(Debug)]
+struct Counter {
+    key: Box<str>,
+    hash: u64,
     value: u64,
     expires: u64,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
-    entries: HashMap<Box<str>, Entry>,
+    counters: HashTable<Counter>,
     sweep_at: usize,
 }
 
 impl Shard {
+    fn find(&mut self, key: &str, hash: u64) -> Option<&mut Counter> {
+        self.counters.find_mut(hash, |counter| *counter.key == *key)
+    }
+
+    fn insert(&mut self, key: &str, hash: u64, value: u64, expires: u64, now: u64) {
+        self.sweep(now);
+        self.counters.insert_unique(hash, Counter { key: key.into(), hash, value, expires }, |counter| counter.hash);
+    }
+
     /// Drops what has expired once the shard has doubled since the last time, so the cost per entry is constant.
     fn sweep(&mut self, now: u64) {
-        if self.entries.len() < self.sweep_at.max(FIRST_SWEEP) {
+        if self.counters.len() < self.sweep_at.max(FIRST_SWEEP) {
             return;
         }
-        self.entries.retain(|_, entry| entry.expires > now);
-        self.sweep_at = self.entries.len() * 2;
+        self.counters.retain(|counter| counter.expires > now);
+        self.sweep_at = self.counters.len() * 2;
     }
 }
 
@@ -47,61 +58,64 @@ impl Default for Counters {
 }
 
 impl Counters {
-    fn shard(&self, key: &str) -> MutexGuard<'_, Shard> {
-        // The remainder is below SHARDS, so the cast loses nothing. A poisoned shard still holds whole entries.
-        let index = (self.hasher.hash_one(key) % SHARDS as u64) as usize;
-        self.shards[index].lock().unwrap_or_else(PoisonError::into_inner)
+    /// The shard of a name and the hash of it, which is keyed: clients choose names.
+    fn shard(&self, key: &str) -> (MutexGuard<'_, Shard>, u64) {
+        let hash = self.hasher.hash_one(key);
+        // Other bits than those that the table looks at first. The remainder is below SHARDS, so the cast loses nothing.
+        let index = ((hash >> 32) % SHARDS as u64) as usize;
+        // A poisoned shard still holds whole entries.
+        (self.shards[index].lock().unwrap_or_else(PoisonError::into_inner), hash)
     }
 
     /// The value now, 0 when absent or expired.
     pub fn get(&self, key: &str, now: u64) -> u64 {
-        self.shard(key).entries.get(key).filter(|entry| entry.expires > now).map_or(0, |entry| entry.value)
+        let (mut shard, hash) = self.shard(key);
+        shard.find(key, hash).filter(|counter| counter.expires > now).map_or(0, |counter| counter.value)
     }
 
     /// Adds and gives the new value. A new counter lives until `expires`; an existing one keeps its end.
     pub fn add(&self, key: &str, by: u64, expires: u64, now: u64) -> u64 {
-        let mut shard = self.shard(key);
-        if let Some(entry) = shard.entries.get_mut(key) {
-            if entry.expires <= now {
-                *entry = Entry { value: 0, expires };
+        let (mut shard, hash) = self.shard(key);
+        if let Some(counter) = shard.find(key, hash) {
+            if counter.expires <= now {
+                (counter.value, counter.expires) = (0, expires);
             }
-            entry.value = entry.value.saturating_add(by);
-            return entry.value;
+            counter.value = counter.value.saturating_add(by);
+            return counter.value;
         }
-        shard.sweep(now);
-        shard.entries.insert(key.into(), Entry { value: by, expires });
+        shard.insert(key, hash, by, expires, now);
         by
     }
 
     /// Adds 1 unless the value has reached `most`; gives the value before. The end of a new counter is asked for only
     /// when it is needed.
     pub fn add_below(&self, key: &str, most: f64, expires: impl FnOnce() -> u64, now: u64) -> u64 {
-        let mut shard = self.shard(key);
-        let known = shard.entries.get_mut(key);
-        let value = known.as_ref().filter(|entry| entry.expires > now).map_or(0, |entry| entry.value);
+        let (mut shard, hash) = self.shard(key);
+        let known = shard.find(key, hash);
+        let value = known.as_ref().filter(|counter| counter.expires > now).map_or(0, |counter| counter.value);
         // Exact up to 2^53.
         if value as f64 >= most {
             return value;
         }
         match known {
-            Some(entry) if entry.expires > now => entry.value = value + 1,
-            Some(entry) => *entry = Entry { value: 1, expires: expires() },
-            None => {
-                shard.sweep(now);
-                shard.entries.insert(key.into(), Entry { value: 1, expires: expires() });
-            }
+            Some(counter) if counter.expires > now => counter.value = value + 1,
+            Some(counter) => (counter.value, counter.expires) = (1, expires()),
+            None => shard.insert(key, hash, 1, expires(), now),
         }
         value
     }
 
     /// Forgets a counter.
     pub fn remove(&self, key: &str) {
-        self.shard(key).entries.remove(key);
+        let (mut shard, hash) = self.shard(key);
+        if let Ok(counter) = shard.counters.find_entry(hash, |counter| *counter.key == *key) {
+            counter.remove();
+        }
     }
 
     /// Counters held, expired ones included until they are swept.
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).entries.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).counters.len()).sum()
     }
 
     /// Whether no counter is held.

@@ -91,7 +91,7 @@ impl ArrivingBody {
 
 impl Arrival {
     pub(crate) fn new(worker: &Rc<Worker>, origin: &Origin, mut head: Head, body: ArrivingBody) -> Arrival {
-        worker.stats.begun();
+        worker.recorder.begin();
         let upgrades = upgrades(head.version, &head.headers);
         take_authority(&mut head);
         let refused = refusal(&head, &body, &worker.options).or_else(|| overload(worker));
@@ -114,14 +114,8 @@ impl Arrival {
             context.trace = Some(Box::new(Trace::begin(tracing, &context.times)));
         }
         let run = Run::new(snapshot.chains.global().clone());
-        let mut flight = Box::new(Flight {
-            worker: worker.clone(),
-            snapshot,
-            context,
-            run,
-            read: Rc::new(Cell::new(0)),
-            lease: None,
-        });
+        let mut flight =
+            Box::new(Flight { worker: worker.clone(), snapshot, context, run, plan: None, read: None, lease: None });
         if !body.is_end() {
             flight.context.request.body = Body::Stream(flight.inbound(body));
         }
@@ -181,15 +175,26 @@ fn overload(worker: &Worker) -> Option<Exit> {
 /// What nginx takes for a host: no slash, no blank or control character, no empty label. Anything else could mean one
 /// thing to the router and another to the upstream.
 fn plausible_host(host: &[u8]) -> bool {
-    host.iter().all(|byte| !matches!(byte, 0..=b' ' | b'/' | 0x7f)) && !host.windows(2).any(|pair| pair == b"..")
+    let mut last = 0;
+    host.iter().all(|byte| {
+        let before = std::mem::replace(&mut last, *byte);
+        !matches!(byte, 0..=b' ' | b'/' | 0x7f) && (*byte, before) != (b'.', b'.')
+    })
 }
 
 /// Lower case, without port and without the dot of a full name.
 fn host_name(host: &str) -> String {
-    let end = match host.rfind(']') {
-        Some(bracket) => bracket + 1,
-        None => host.rfind(':').unwrap_or(host.len()),
-    };
+    let (mut end, mut has_port) = (host.len(), false);
+    for (place, byte) in host.bytes().enumerate().rev() {
+        match byte {
+            b']' => {
+                end = place + 1;
+                break;
+            }
+            b':' if !has_port => (end, has_port) = (place, true),
+            _ => {}
+        }
+    }
     let name = &host[..end];
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
@@ -235,6 +240,16 @@ pub(crate) fn unix_millis() -> u64 {
     now.map_or(0, |time| time.as_millis() as u64)
 }
 
+/// Each byte as two hexadecimal digits.
+const DIGITS: [[u8; 2]; 256] = {
+    let (mut pairs, mut byte) = ([[0; 2]; 256], 0);
+    while byte < pairs.len() {
+        pairs[byte] = [b"0123456789abcdef"[byte >> 4], b"0123456789abcdef"[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+
 /// Request ids: 32 hexadecimal digits, unique in practice, not secret.
 pub(crate) struct Ids(Cell<[u64; 2]>);
 
@@ -249,11 +264,9 @@ impl Ids {
     /// The next id (xorshift128+).
     pub(crate) fn next(&self) -> HeaderValue {
         let mut text = [0; 32];
-        let (high, low) = (self.draw(), self.draw());
-        for (place, digit) in text.iter_mut().enumerate() {
-            let word = if place < 16 { high } else { low };
-            // The remainder is below 16.
-            *digit = b"0123456789abcdef"[(word >> (60 - 4 * (place & 15)) & 15) as usize];
+        let bytes = self.draw().to_be_bytes().into_iter().chain(self.draw().to_be_bytes());
+        for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+            pair.copy_from_slice(&DIGITS[usize::from(byte)]);
         }
         HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("0"))
     }

@@ -4,6 +4,7 @@ use crate::arrival::ArrivingBody;
 use crate::balancer::{Lease, set_cookie};
 use crate::body::{Downstream, Origin, Reply};
 use crate::clock;
+use crate::plans::Plan;
 use crate::respond::{add_headers, from_upstream, set_length};
 use crate::snapshot::Snapshot;
 use crate::upstream::connection::ResponseHead;
@@ -23,8 +24,10 @@ pub(crate) struct Flight {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) context: Context,
     pub(crate) run: Run,
-    /// Body bytes read from the client.
-    pub(crate) read: Rc<Cell<u64>>,
+    /// What is known of the way to the service.
+    pub(crate) plan: Option<Arc<Plan>>,
+    /// Body bytes read from the client; None when there is no body.
+    pub(crate) read: Option<Rc<Cell<u64>>>,
     /// Counts the request at its target until it ends.
     pub(crate) lease: Option<Lease>,
 }
@@ -51,8 +54,8 @@ impl Flight {
     }
 
     /// Passes on the response of the upstream.
-    pub(crate) fn pass_on(mut self: Box<Self>, answered: Answered) -> Reply {
-        let Answered { head, connection, key, lease, cookie } = answered;
+    pub(crate) fn pass_on(mut self: Box<Self>, answered: Box<Answered>) -> Reply {
+        let Answered { head, connection, key, lease, cookie } = *answered;
         let ResponseHead { status, version, headers } = head;
         self.lease = lease;
         self.context.times.answered = Some(self.context.times.until(clock::now()));
@@ -103,8 +106,9 @@ impl Flight {
     }
 
     /// The client's body for this request.
-    pub(crate) fn inbound(&self, body: ArrivingBody) -> Box<Inbound> {
-        Box::new(Inbound::new(body, self.worker.options.client_max_body_size, self.read.clone()))
+    pub(crate) fn inbound(&mut self, body: ArrivingBody) -> Box<Inbound> {
+        let read = self.read.get_or_insert_default().clone();
+        Box::new(Inbound::new(body, self.worker.options.client_max_body_size, read))
     }
 }
 
@@ -121,7 +125,7 @@ impl Drop for Flight {
             clock::turn();
         }
         context.times.ended = Some(context.times.until(clock::now()));
-        context.request_size += self.read.get();
+        context.request_size += self.read.as_ref().map_or(0, |read| read.get());
         if self.worker.cutting.get() {
             let route = context.route.as_ref().map(|route| route.name.as_deref().unwrap_or(&route.id));
             tracing::warn!(
@@ -144,6 +148,5 @@ impl Drop for Flight {
         if let Some(log) = &self.worker.access_log {
             log.add(context);
         }
-        self.worker.stats.ended();
     }
 }

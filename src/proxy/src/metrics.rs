@@ -38,6 +38,8 @@ struct Counted {
     streams: Mutex<Vec<Arc<StreamFigures>>>,
     /// Microseconds of whole requests.
     spread: Spread,
+    begun: Count,
+    ended: Count,
 }
 
 /// Figures of one route, or of the requests that have none.
@@ -68,6 +70,15 @@ impl Metrics {
         text::write(out, &workers);
     }
 
+    /// How many requests have begun, and how many have ended. Who reads this while requests end may find one too few in
+    /// flight, never more than there are.
+    pub(crate) fn requests(&self) -> (u64, u64) {
+        let workers = lock(&self.workers);
+        let sum = |count: fn(&Counted) -> &Count| workers.iter().map(|worker| count(worker).get()).sum();
+        let begun = sum(|worker| &worker.begun);
+        (begun, sum(|worker| &worker.ended))
+    }
+
     /// A recorder for one more worker.
     pub(crate) fn recorder(&self) -> Recorder {
         let counted = Arc::<Counted>::default();
@@ -91,6 +102,11 @@ struct Own {
 }
 
 impl Recorder {
+    /// Counts a request that begins.
+    pub(crate) fn begin(&self) {
+        self.counted.begun.add(1);
+    }
+
     /// Counts a request that has ended.
     pub(crate) fn count(&self, context: &Context) {
         let mut routes = self.routes.borrow_mut();
@@ -107,6 +123,7 @@ impl Recorder {
         if let Some(time) = context.times.ended {
             self.counted.spread.add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
         }
+        self.counted.ended.add(1);
     }
 
     /// Counts what was refused before it was a request, among the requests without a route.
@@ -115,6 +132,8 @@ impl Recorder {
         let own = routes.entry("".into()).or_insert_with(|| self.add(None));
         own.answers(status, Source::Error).count.add(1);
         own.figures.egress.add(sent);
+        self.counted.begun.add(1);
+        self.counted.ended.add(1);
     }
 
     fn add(&self, context: Option<&Context>) -> Own {

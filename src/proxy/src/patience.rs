@@ -37,6 +37,10 @@ impl Socket for Patient {
     fn poll_readable(&self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.stream.poll_readable(task)
     }
+
+    fn is_quiet(&self) -> bool {
+        self.stream.is_quiet()
+    }
 }
 
 impl AsyncRead for Patient {

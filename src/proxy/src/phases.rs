@@ -105,7 +105,7 @@ fn entered(flight: &Flight) -> Entered {
 
 /// Finds the route and prepares the way to its service. Gives the part of the path that was taken off.
 fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
-    let Flight { snapshot, context, run, .. } = flight;
+    let Flight { snapshot, context, run, plan, .. } = flight;
     let path = RequestPath::normalise(context.request.uri.as_str().as_bytes());
     let host = context.request.header(HOST).unwrap_or(&context.request.host);
     let asked = Asked {
@@ -123,7 +123,8 @@ fn route(flight: &mut Flight) -> Result<Option<String>, Box<Exit>> {
     let found = snapshot.router.find(&asked).ok_or_else(not_found)?;
     let service = found.service.map(|service| &*service.id);
     let chain = snapshot.chains.of_route(&found.route.id, service);
-    let upstream = service.and_then(|id| way(&found, snapshot.plans.of(id)?));
+    *plan = service.and_then(|id| snapshot.plans.of(id)).cloned();
+    let upstream = plan.as_ref().and_then(|plan| way(&found, plan));
     let prefix = found.forwarded_prefix().map(str::to_owned);
     let gate = gate(&found, context);
     let hashed = upstream.as_ref().is_some_and(|upstream| snapshot.hashes_captures(&upstream.host));
@@ -165,7 +166,7 @@ fn way(found: &Match<'_, '_>, plan: &Plan) -> Option<Upstream> {
 /// The answer to a request whose protocol the route does not take.
 fn gate(found: &Match<'_, '_>, context: &Context) -> Option<Exit> {
     let request = &context.request;
-    let forwarded = request.header(X_FORWARDED_PROTO).filter(|_| context.client.trusted);
+    let forwarded = if context.client.trusted { request.header(X_FORWARDED_PROTO) } else { None };
     let https = forwarded.map_or(request.scheme == Scheme::Https, |proto| proto.eq_ignore_ascii_case("https"));
     let content_type = request.headers.get(CONTENT_TYPE).map(Value::as_bytes);
     let upgrade = |message, to| {
@@ -212,7 +213,8 @@ async fn read_body(flight: &mut Flight) -> Result<(), Failure> {
         0 => BUFFER_LIMIT,
         limit => limit,
     };
-    let (pause, read) = (flight.worker.options.client_timeout, flight.read.clone());
+    let pause = flight.worker.options.client_timeout;
+    let read = flight.read.clone().unwrap_or_default();
     let mut reading = std::pin::pin!(flight.context.request.body.read(limit));
     loop {
         let before = read.get();
@@ -224,26 +226,20 @@ async fn read_body(flight: &mut Flight) -> Result<(), Failure> {
     }
 }
 
-async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Answered, Failure> {
-    let context = &mut flight.context;
-    let Some(upstream) = context.upstream.take() else { return Err(Failure::NoService) };
-    let balancer = flight.snapshot.balancers.get(&upstream.host).map(Arc::as_ref);
-    let worker = &flight.worker;
-    let choice = balancer.map(|balancer| Choice { balancer, key: balancer.key(context, || worker.ids.uuid()) });
-    let plan = context.route.as_ref().and_then(|route| flight.snapshot.plans.of(route.service.as_deref()?));
+async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Box<Answered>, Failure> {
+    let Flight { worker, snapshot, context, plan, .. } = flight;
+    let Some(upstream) = &context.upstream else { return Err(Failure::NoService) };
+    let balancer = snapshot.balancers.get(&upstream.host).map(Arc::as_ref);
+    let mut choice = balancer.map(|balancer| Choice { balancer, key: balancer.key(context, || worker.ids.uuid()) });
     let protocol = context.service.as_ref().map(|service| service.protocol.as_str());
     let outgoing = Outgoing {
         http2: matches!(protocol, Some("grpc" | "grpcs")),
-        tls: plan.and_then(|plan| plan.tls.clone()),
-        uri: uri(&upstream, context).ok_or(Failure::Malformed("path"))?,
+        plan: plan.as_deref(),
+        uri: uri(upstream, context).ok_or(Failure::Malformed("path"))?,
         prefix,
-        host: upstream.host_header.clone(),
-        upstream_host: balancer.and_then(|balancer| balancer.host_header.clone()),
+        upstream_host: balancer.and_then(|balancer| balancer.host_header.as_deref()),
     };
-    let keep_tries = flight.run.has(Phases::LOG);
-    let outcome = send(&flight.worker, choice, context, &upstream, outgoing, keep_tries).await;
-    context.upstream = Some(upstream);
-    outcome
+    send(worker, &mut choice, context, &outgoing, flight.run.has(Phases::LOG)).await
 }
 
 /// Request target for the upstream, in origin form.

@@ -1,21 +1,26 @@
 //! What is known of the way to each service before any request.
 
+use crate::balancer::host_value;
 use crate::balancers::Balancers;
 use crate::certificates::Certificates;
 use crate::keyed::Keyed;
 use crate::tables::{CaCertificate, Change, Link, Problem, Tables, changes};
 use crate::upstream::tls::{DEFAULT_DEPTH, TlsSettings, TlsWish, UpstreamTls};
 use gwctl_entities::view::{Certificate, Route, Service, Upstream};
-use gwctl_plugins::Scheme;
+use gwctl_plugins::{Scheme, Upstream as Way};
+use http::HeaderValue;
 use imbl::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The way to a service.
 pub(crate) struct Plan {
     pub(crate) scheme: Scheme,
     pub(crate) host: Arc<str>,
+    pub(crate) port: u16,
+    /// `Host` for it, unless there is something else to say; made when it is first asked for.
+    host_value: OnceLock<Option<HeaderValue>>,
     pub(crate) connect_timeout: Duration,
     pub(crate) write_timeout: Duration,
     pub(crate) read_timeout: Duration,
@@ -39,10 +44,19 @@ pub(crate) struct Materials<'a> {
     pub(crate) node: &'a UpstreamTls,
 }
 
+impl Plan {
+    /// `Host` for a request that goes where the service says.
+    pub(crate) fn host_value(&self, way: &Way) -> Option<&HeaderValue> {
+        let unchanged = Arc::ptr_eq(&way.host, &self.host) && way.port == self.port && way.scheme == self.scheme;
+        let own = || host_value(&self.host, self.port, self.scheme.default_port());
+        if unchanged { self.host_value.get_or_init(own).as_ref() } else { None }
+    }
+}
+
 impl Plans {
     /// The plan of a service.
-    pub(crate) fn of(&self, service: &str) -> Option<&Plan> {
-        self.by_service.get(service).map(|plan| &**plan)
+    pub(crate) fn of(&self, service: &str) -> Option<&Arc<Plan>> {
+        self.by_service.get(service)
     }
 
     /// The plans after a change of the tables; only those are made anew whose service, certificates or first or last
@@ -111,6 +125,8 @@ impl Plans {
         Ok(Plan {
             scheme: scheme(service),
             host: service.host.as_str().into(),
+            port: service.port,
+            host_value: OnceLock::new(),
             connect_timeout: timeout(service.connect_timeout),
             write_timeout: timeout(service.write_timeout),
             read_timeout: timeout(service.read_timeout),

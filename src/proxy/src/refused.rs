@@ -63,7 +63,6 @@ impl Worker {
         let client = origin.named.unwrap_or(origin.peer).ip().to_canonical();
         tracing::debug!(%client, status = status.as_u16(), reason, "refused");
         let sent = sent as u64;
-        self.stats.refused();
         self.recorder.refuse(status.as_u16(), sent);
         if let Some(log) = &self.access_log {
             log.refuse(&Refused { client, at_millis: unix_millis(), status, reason, sent, id });

@@ -10,8 +10,6 @@ pub struct Stats {
     accepted: AtomicU64,
     handled: AtomicU64,
     active: AtomicU64,
-    requests: AtomicU64,
-    in_flight: AtomicU64,
     shed: [AtomicU64; Shed::ALL.len()],
     restarts: AtomicU64,
     overloaded: AtomicBool,
@@ -82,6 +80,7 @@ impl Stats {
     /// The counters now.
     pub fn now(&self) -> StatsNow {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (begun, ended) = self.metrics.requests();
         StatsNow {
             connections_accepted: read(&self.accepted),
             connections_handled: read(&self.handled),
@@ -89,8 +88,8 @@ impl Stats {
             streams_accepted: read(&self.streams.accepted),
             streams_handled: read(&self.streams.handled),
             streams_active: read(&self.streams.active),
-            total_requests: read(&self.requests),
-            requests_in_flight: read(&self.in_flight),
+            total_requests: begun,
+            requests_in_flight: begun.saturating_sub(ended),
         }
     }
 
@@ -168,20 +167,6 @@ impl Stats {
         self.streams.handled.fetch_add(1, Ordering::Relaxed);
         self.streams.active.fetch_add(1, Ordering::Relaxed);
         OpenStream(self.opened())
-    }
-
-    pub(crate) fn begun(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts what was refused before it was a request.
-    pub(crate) fn refused(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn ended(&self) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A TCP connection with or without TLS, and what is to be written to one.
 
 use bytes::{Buf, Bytes, BytesMut};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -14,11 +15,19 @@ use tokio_rustls::TlsStream;
 /// A socket whose readiness can be waited for without a buffer.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {
     fn poll_readable(&self, task: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Whether there is nothing to be read, not even an end.
+    fn is_quiet(&self) -> bool;
 }
 
 impl Socket for TcpStream {
     fn poll_readable(&self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_read_ready(task)
+    }
+
+    fn is_quiet(&self) -> bool {
+        // Without a look at the socket unless the runtime knows of something.
+        matches!(self.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
@@ -48,9 +57,14 @@ impl<S: Socket> Transport<S> {
     /// Whether an idle connection is still open: neither closed nor sending what nobody asked for. Not by turns: to a task
     /// that has had its turn every connection would look open.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        let mut byte = [0];
-        let look = poll_fn(|task| Pin::new(&mut *self).poll_read(task, &mut ReadBuf::new(&mut byte)));
-        pin!(unconstrained(look)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+        match self {
+            Self::Plain(stream) => stream.is_quiet(),
+            Self::Tls(stream) => {
+                let mut byte = [0];
+                let look = poll_fn(|task| Pin::new(&mut *stream).poll_read(task, &mut ReadBuf::new(&mut byte)));
+                pin!(unconstrained(look)).poll(&mut Context::from_waker(Waker::noop())).is_pending()
+            }
+        }
     }
 }
 
@@ -106,6 +120,37 @@ const SMALL: usize = 2 * 1024;
 /// Most parts given to the kernel at once.
 const MOST_PARTS: usize = 16;
 
+/// Size of the buffers that are kept for whoever needs one next.
+pub(crate) const SPARE: usize = 4 * 1024;
+/// How many are kept by a worker.
+const MOST_SPARE: usize = 16;
+
+thread_local! {
+    static BUFFERS: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An empty buffer with or without room.
+pub(crate) fn spare_buffer() -> BytesMut {
+    BUFFERS.try_with(|buffers| buffers.borrow_mut().pop()).ok().flatten().unwrap_or_default()
+}
+
+/// Takes a buffer back. It is kept when nobody has a part of it any more.
+pub(crate) fn give_back(mut buffer: BytesMut) {
+    if buffer.capacity() == 0 {
+        return;
+    }
+    buffer.clear();
+    if buffer.try_reclaim(SPARE) && buffer.capacity() < 2 * SPARE {
+        // An error means that the thread ends.
+        let _ = BUFFERS.try_with(|buffers| {
+            let mut buffers = buffers.borrow_mut();
+            if buffers.len() < MOST_SPARE {
+                buffers.push(buffer);
+            }
+        });
+    }
+}
+
 /// Bytes that wait to be written: a head, then parts of a body that are not copied.
 #[derive(Default)]
 pub(crate) struct Outbox {
@@ -114,7 +159,18 @@ pub(crate) struct Outbox {
     size: usize,
 }
 
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        give_back(std::mem::take(&mut self.head));
+    }
+}
+
 impl Outbox {
+    /// An empty one in a buffer that was used before.
+    pub(crate) fn reused() -> Outbox {
+        Outbox { head: spare_buffer(), parts: VecDeque::new(), size: 0 }
+    }
+
     /// Bytes that wait.
     pub(crate) fn len(&self) -> usize {
         self.head.len() + self.size

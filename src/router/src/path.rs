@@ -18,7 +18,11 @@ impl<'q> RequestPath<'q> {
     /// case), dot segments are resolved and runs of slashes merged. Allocates only when there is something to change.
     /// Source: Kong 3.9.1 `kong/tools/uri.lua`, `normalize`.
     pub fn normalise(target: &'q [u8]) -> Self {
-        let end = target.iter().skip(1).position(|byte| *byte == b'?').map_or(target.len(), |index| index + 1);
+        let (end, is_normal) = look(target);
+        if is_normal {
+            let query = target.get(end + 1..).unwrap_or_default();
+            return RequestPath { bytes: Cow::Borrowed(&target[..end]), utf8: true, query };
+        }
         let decoded = decode(&target[..end]);
         let bytes = if needs_resolving(&decoded) { Cow::Owned(resolve(&decoded)) } else { decoded };
         let utf8 = std::str::from_utf8(&bytes).is_ok();
@@ -44,6 +48,21 @@ impl<'q> RequestPath<'q> {
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
+}
+
+/// Where the path ends, and whether it is certain that nothing of it is to be changed: most paths are looked at once.
+fn look(target: &[u8]) -> (usize, bool) {
+    let (mut is_normal, mut last) = (true, 0);
+    for (at, byte) in target.iter().enumerate() {
+        match byte {
+            b'?' if at > 0 => return (at, is_normal),
+            b'/' if last == b'/' => is_normal = false,
+            b'%' | b'.' | 0x80.. => is_normal = false,
+            _ => {}
+        }
+        last = *byte;
+    }
+    (target.len(), is_normal)
 }
 
 /// As many parameters of a query are looked at.
@@ -167,10 +186,12 @@ pub enum PathRefusal {
 
 /// Checks a raw request target as the HTTP server in front of Kong's router does; a refusal is answered with 400.
 pub fn check_target(target: &[u8]) -> Result<(), PathRefusal> {
-    let path = target.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
-    if !path.iter().any(|byte| matches!(byte, b'%' | b'.' | 0)) {
-        return Ok(());
+    let is_odd = |byte: &u8| matches!(byte, b'?' | b'#' | b'%' | b'.' | 0);
+    match target.iter().find(|byte| is_odd(byte)) {
+        None | Some(b'?' | b'#') => return Ok(()),
+        Some(_) => {}
     }
+    let path = target.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
     let mut plain = Vec::with_capacity(path.len());
     let mut rest = path;
     while let Some(first) = rest.first() {

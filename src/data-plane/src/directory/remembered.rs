@@ -1,14 +1,16 @@
 //! Records read lately, by what they were asked for.
 
+use foldhash::quality::RandomState;
 use gwctl_entities::{Record, Value};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many are remembered at most.
 const PLACES: usize = 4096;
 
 /// Each key has one place, and the newest of those that share a place stays: no order of use to keep, and no lock that
-/// two clients are likely to ask for. A few thousand busy clients fit; a client more costs a read of the store.
+/// two clients are likely to ask for. A few thousand busy clients fit; a client more costs a read of the store. So does one
+/// that is made to fall on another's place, which is why a quick hash will do.
 pub(super) struct Remembered {
     hasher: RandomState,
     places: Box<[Mutex<Option<Box<Entry>>>]>,
@@ -22,7 +24,7 @@ struct Entry {
 
 impl Default for Remembered {
     fn default() -> Remembered {
-        Remembered { hasher: RandomState::new(), places: (0..PLACES).map(|_| Mutex::default()).collect() }
+        Remembered { hasher: RandomState::default(), places: (0..PLACES).map(|_| Mutex::default()).collect() }
     }
 }
 

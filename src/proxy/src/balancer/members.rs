@@ -3,7 +3,7 @@
 use crate::balancer::Algorithm;
 use crate::balancer::continuum::{Continuum, Place};
 use crate::balancer::latency::clock;
-use crate::balancer::peer::{Peer, PeerState, split_target};
+use crate::balancer::peer::{HostValues, Peer, PeerState, split_target};
 use crate::upstream::dns::{Endpoint, Found};
 use gwctl_entities::view::{Target, Upstream};
 use std::collections::HashMap;
@@ -52,6 +52,7 @@ impl Members {
                     weight: seat.weight,
                     row,
                     state: old.map_or_else(|| newcomer(usual, !known.is_empty()), |old| old.state.clone()),
+                    values: HostValues::default(),
                 }));
             }
         }

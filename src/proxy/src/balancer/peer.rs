@@ -1,10 +1,13 @@
 //! One address of an upstream, and what is known of it over all configurations.
 
 use crate::balancer::health::Health;
+use crate::balancer::host_value;
 use crate::balancer::latency::{Latency, clock};
+use gwctl_plugins::Scheme;
+use http::HeaderValue;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// An address to try. Immutable; `state` is shared by all configurations that have the same address.
 #[derive(Debug)]
@@ -19,9 +22,22 @@ pub(crate) struct Peer {
     /// Position of its target in the rows of the upstream.
     pub(crate) row: usize,
     pub(crate) state: Arc<PeerState>,
+    /// `Host` for it over TCP and over TLS.
+    pub(crate) values: HostValues,
 }
 
+/// Made when they are first asked for.
+#[derive(Debug, Default)]
+pub(crate) struct HostValues([OnceLock<Option<HeaderValue>>; 2]);
+
 impl Peer {
+    /// `Host` for it, when it is reached at its own port.
+    pub(crate) fn host_value(&self, scheme: Scheme) -> Option<&HeaderValue> {
+        let [plain, secure] = &self.values.0;
+        let value = if scheme == Scheme::Http { plain } else { secure };
+        value.get_or_init(|| host_value(&self.host, self.port, scheme.default_port())).as_ref()
+    }
+
     /// The address as Kong shows it: a literal target as it was given, a name that is resolved for each request as the
     /// name.
     pub(crate) fn literal(&self) -> String {

@@ -54,7 +54,7 @@ impl Answer {
             Version::HTTP_10 => Persistence::Told,
             _ => Persistence::Usual,
         };
-        let mut out = Outbox::default();
+        let mut out = Outbox::reused();
         let interim = client.take_interim();
         let date = if headers.contains(DATE) { [b' '; DATE_LENGTH] } else { date() };
         out.write(|out| {

@@ -3,7 +3,7 @@
 //! The connection's task and the body of the request in flight share it; both run on the same thread.
 
 use crate::patience::Patient;
-use crate::transport::Transport;
+use crate::transport::{SPARE, Transport, give_back, spare_buffer};
 use bytes::{Bytes, BytesMut};
 use gwctl_http1::{Decoder, Fault, Limits, Piece, RequestHead, read_request};
 use gwctl_plugins::BodyError;
@@ -16,7 +16,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
 /// Room for the head of a request.
-const FIRST_READ: usize = 4 * 1024;
+const FIRST_READ: usize = SPARE;
 /// Least and most that is read at once of a body.
 const LEAST_READ: usize = 8 * 1024;
 const MOST_READ: usize = 128 * 1024;
@@ -100,14 +100,15 @@ impl Client {
             if self.input.is_empty() && matches!(self.stream, Transport::Plain(_)) {
                 ready!(self.stream.poll_readable(task)).map_err(closed)?;
             }
+            if self.input.capacity() == 0 {
+                self.input = spare_buffer();
+            }
             self.input.reserve(FIRST_READ);
             match self.stream.poll_fill(task, &mut self.input) {
                 Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoRequest::Closed)),
                 Poll::Ready(Ok(_)) => {}
                 Poll::Pending => {
-                    if self.input.is_empty() {
-                        self.input = BytesMut::new();
-                    }
+                    self.let_go();
                     return Poll::Pending;
                 }
             }
@@ -240,11 +241,16 @@ impl Client {
 
     /// Gives the buffer back before the connection waits for its next request.
     pub(crate) fn rest(&mut self) {
-        if self.input.is_empty() {
-            self.input = BytesMut::new();
-        }
+        self.let_go();
         self.trailers = None;
         self.read_size = LEAST_READ;
+    }
+
+    /// Keeps no buffer for nothing.
+    fn let_go(&mut self) {
+        if self.input.is_empty() {
+            give_back(std::mem::take(&mut self.input));
+        }
     }
 
     pub(crate) fn stream(&mut self) -> &mut Transport<Patient> {

@@ -54,6 +54,7 @@ impl Worker {
         let limits =
             Limits { size: self.options.max_head_size + self.options.max_target_size + 1024, fields: MOST_FIELDS };
         let mut stop = pin!(stopped(stopping.clone()));
+        let mut watches = false;
         let mut timer = pin!(sleep(self.options.header_timeout));
         let (mut fresh, mut told) = (true, false);
         let (keeps, most) = (!self.options.keepalive_timeout.is_zero(), self.options.keepalive_requests);
@@ -77,11 +78,14 @@ impl Worker {
                     begun = true;
                     deadline = Instant::now() + self.options.header_timeout;
                 }
-                if !told && client.is_idle() && stop.as_mut().poll(task).is_ready() {
+                // The task is known there from the first time on.
+                let is_still = watches && matches!(stopping.has_changed(), Ok(false));
+                if !told && client.is_idle() && !is_still && stop.as_mut().poll(task).is_ready() {
                     told = true;
                     // Whoever has only just connected has a request on its way.
                     deadline = deadline.min(Instant::now() + FRESH_LIMIT);
                 }
+                watches |= client.is_idle();
                 if told && !fresh {
                     return Poll::Ready(Err(NoRequest::Closed));
                 }

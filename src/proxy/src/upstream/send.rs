@@ -7,6 +7,7 @@
 use crate::balancer::{Balancer, BalancerOptions, Fault, Key, Lease, Outcome, Peer, host_value};
 use crate::clock;
 use crate::forward::Forwarded;
+use crate::plans::Plan;
 use crate::transport::Transport;
 use crate::upstream::connection::{Connection, RequestHead, ResponseHead, SendError};
 use crate::upstream::outbound::{Outbound, Progress};
@@ -16,6 +17,7 @@ use crate::worker::Worker;
 use bytes::Bytes;
 use gwctl_plugins::{Body, BodyError, BodyStream, Context, Scheme, Stage, Try, Upstream};
 use http::{HeaderValue, Method, Uri};
+use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -85,18 +87,16 @@ pub(crate) struct Choice<'a> {
 }
 
 /// What is sent, made once for all attempts.
-pub(crate) struct Outgoing {
+pub(crate) struct Outgoing<'a> {
     pub(crate) uri: Uri,
     /// The part of the path that the router took off.
     pub(crate) prefix: Option<String>,
-    /// `Host`; None: that of the target.
-    pub(crate) host: Option<HeaderValue>,
     /// Host name that stands for the targets, with the port of each.
-    pub(crate) upstream_host: Option<String>,
+    pub(crate) upstream_host: Option<&'a str>,
+    /// What is known of the way to the service.
+    pub(crate) plan: Option<&'a Plan>,
     /// HTTP/2, for gRPC.
     pub(crate) http2: bool,
-    /// How the service wants TLS; None: as by default.
-    pub(crate) tls: Option<Arc<TlsSettings>>,
 }
 
 /// The body, as often as it can be sent.
@@ -156,42 +156,38 @@ impl Supply {
     }
 }
 
-/// Where an attempt goes: an address of the upstream, or the host of the service itself.
-struct Destination<'a> {
-    peer: Option<Arc<Peer>>,
-    /// Where requests are counted.
-    lease: Option<Lease>,
-    service: &'a Upstream,
-}
+/// Where an attempt goes: an address of the upstream, or (None) the host of the service itself.
+struct Destination(Option<Arc<Peer>>);
 
-impl<'a> Destination<'a> {
+impl Destination {
+    /// The next one, and where the request is counted.
     fn next(
         choice: Option<&Choice<'_>>,
-        service: &'a Upstream,
         tried: &[Arc<Peer>],
         options: &BalancerOptions,
-    ) -> Option<Destination<'a>> {
-        let Some(choice) = choice else { return Some(Destination { peer: None, lease: None, service }) };
+    ) -> Option<(Destination, Option<Lease>)> {
+        let Some(choice) = choice else { return Some((Destination(None), None)) };
         let (peer, lease) = choice.balancer.take(choice.key.hash, tried, options)?;
-        Some(Destination { peer: Some(peer), lease, service })
+        Some((Destination(Some(peer)), lease))
     }
 
-    fn host(&self) -> &str {
-        self.peer.as_ref().map_or(&*self.service.host, |peer| &*peer.host)
+    fn host<'a>(&'a self, service: &'a Upstream) -> &'a str {
+        self.0.as_ref().map_or(&*service.host, |peer| &*peer.host)
     }
 
-    fn port(&self) -> u16 {
-        self.peer.as_ref().map_or(self.service.port, |peer| peer.port)
+    fn port(&self, service: &Upstream) -> u16 {
+        self.0.as_ref().map_or(service.port, |peer| peer.port)
     }
 
-    async fn resolve(&self, worker: &Worker, context: &Context) -> Option<SocketAddr> {
-        match self.peer.as_ref().and_then(|peer| peer.address) {
-            Some(address) => Some(SocketAddr::new(address, self.port())),
-            None => match self.host().parse() {
-                Ok(ip) => Some(SocketAddr::new(ip, self.port())),
+    async fn resolve(&self, worker: &Worker, context: &Context, service: &Upstream) -> Option<SocketAddr> {
+        let (host, port) = (self.host(service), self.port(service));
+        match self.0.as_ref().and_then(|peer| peer.address) {
+            Some(address) => Some(SocketAddr::new(address, port)),
+            None => match host.parse() {
+                Ok(ip) => Some(SocketAddr::new(ip, port)),
                 Err(_) => {
-                    let entered = context.enter(|| Stage::Dns(self.host().into(), self.port()));
-                    let resolved = Box::pin(worker.resolver.resolve(self.host(), self.port())).await;
+                    let entered = context.enter(|| Stage::Dns(host.into(), port));
+                    let resolved = Box::pin(worker.resolver.resolve(host, port)).await;
                     context.leave(entered);
                     resolved
                 }
@@ -203,41 +199,40 @@ impl<'a> Destination<'a> {
 /// Sends the request; see the module.
 pub(crate) async fn send(
     worker: &Rc<Worker>,
-    mut choice: Option<Choice<'_>>,
+    choice: &mut Option<Choice<'_>>,
     context: &mut Context,
-    upstream: &Upstream,
-    outgoing: Outgoing,
+    outgoing: &Outgoing<'_>,
     keep_tries: bool,
-) -> Result<Answered, Failure> {
-    let supply = Supply::of(std::mem::take(&mut context.request.body));
-    let method = context.request.method.clone();
-    let mut exchange = Exchange { worker, upstream, outgoing: &outgoing, method, supply };
+) -> Result<Box<Answered>, Failure> {
+    let mut supply = Supply::of(std::mem::take(&mut context.request.body));
     let mut tried: Vec<Arc<Peer>> = Vec::new();
     let mut attempts = 0;
     loop {
         let balancing = &worker.options.balancing;
-        let mut destination = Destination::next(choice.as_ref(), upstream, &tried, balancing).ok_or(Failure::NoPeer)?;
-        let lease = destination.lease.take();
-        let peer = choice.as_ref().map(|choice| choice.balancer).zip(destination.peer.as_deref());
+        let (destination, lease) = Destination::next(choice.as_ref(), &tried, balancing).ok_or(Failure::NoPeer)?;
         let started = context.times.until(clock::now());
         context.times.proxied = Some(started);
+        let upstream = context.upstream.as_ref().ok_or(Failure::NoService)?;
         let entered = context.enter(|| Stage::Try);
-        let address = destination.resolve(worker, context).await;
+        let address = destination.resolve(worker, context, upstream).await;
         let outcome = match address {
-            Some(address) => exchange.attempt(context, &destination, address).await,
+            Some(address) => {
+                let exchange = Exchange { worker, upstream, outgoing, context };
+                exchange.attempt(&mut supply, &destination, address).await
+            }
             None => Err((Failure::Unresolved, true)),
         };
         context.leave(entered);
-        if let Some((balancer, peer)) = peer {
+        if let Some((choice, peer)) = choice.as_ref().zip(destination.0.as_deref()) {
             let verdict = match &outcome {
                 Ok(answered) => Outcome::Status(answered.head.status.as_u16()),
                 Err((failure, _)) => failure.outcome(),
             };
-            balancer.observe(peer, verdict, || context.times.until(clock::now()).saturating_sub(started));
+            choice.balancer.observe(peer, verdict, || context.times.until(clock::now()).saturating_sub(started));
         }
         if keep_tries {
             let failure = outcome.as_ref().err().map(|(failure, _)| failure.name());
-            let port = address.map_or_else(|| destination.port(), |address| address.port());
+            let port = address.map_or_else(|| destination.port(upstream), |address| address.port());
             context.tries.push(Try { ip: address.map(|address| address.ip()), port, started, failure });
         }
         match outcome {
@@ -248,12 +243,13 @@ pub(crate) async fn send(
             }
             Err((failure, again)) => {
                 attempts += 1;
-                let (host, port) = (destination.host(), destination.port());
+                let upstream = context.upstream.as_ref().ok_or(Failure::NoService)?;
+                let (host, port) = (destination.host(upstream), destination.port(upstream));
                 tracing::warn!(host, port, attempt = attempts, error = ?failure, "upstream failed");
-                tried.extend(destination.peer);
                 if !again || attempts > upstream.retries {
                     return Err(failure);
                 }
+                tried.extend(destination.0);
             }
         }
     }
@@ -262,22 +258,22 @@ pub(crate) async fn send(
 struct Exchange<'a> {
     worker: &'a Rc<Worker>,
     upstream: &'a Upstream,
-    outgoing: &'a Outgoing,
-    method: Method,
-    supply: Supply,
+    outgoing: &'a Outgoing<'a>,
+    context: &'a Context,
 }
 
 impl Exchange<'_> {
     /// One attempt; an error says whether another may follow.
     async fn attempt(
-        &mut self,
-        context: &Context,
-        destination: &Destination<'_>,
+        &self,
+        supply: &mut Supply,
+        destination: &Destination,
         address: SocketAddr,
-    ) -> Result<Answered, (Failure, bool)> {
+    ) -> Result<Box<Answered>, (Failure, bool)> {
         let host = self.host(destination, address.port()).ok_or((Failure::Malformed("host"), false))?;
         let tls = (self.upstream.scheme == Scheme::Https).then(|| self.tls().pool_name(&host));
         let key = PoolKey { address, tls, http2: self.outgoing.http2 };
+        let method = &self.context.request.method;
         let mut may_reuse = true;
         loop {
             let kept = if may_reuse { self.worker.pool.take(&key) } else { None };
@@ -285,31 +281,31 @@ impl Exchange<'_> {
             let mut connection = match kept {
                 Some(connection) => connection,
                 None => {
-                    let connecting = Box::pin(self.connect(context, address, &host));
+                    let connecting = Box::pin(self.connect(self.context, address, &host));
                     let made = connecting.await.map_err(|failure| (failure, true))?;
                     self.worker.pool.keep(&key, &made);
                     made
                 }
             };
-            let body = self.supply.take().ok_or((Failure::Unreachable, false))?;
-            let head = self.head(context, &host);
-            let entered = context.enter(|| Stage::Wait);
-            let outcome = match self.supply.progress() {
+            let body = supply.take().ok_or((Failure::Unreachable, false))?;
+            let head = self.head(&host);
+            let entered = self.context.enter(|| Stage::Wait);
+            let outcome = match supply.progress() {
                 None => self.exchange(&mut connection, &head, body).await,
                 // Seldom, and so large that it would make the future of every request large.
                 Some(progress) => Box::pin(self.exchange_stream(&mut connection, &head, body, progress)).await,
             };
-            context.leave(entered);
+            self.context.leave(entered);
             match outcome {
-                Ok(head) => return Ok(Answered { head, connection, key, lease: None, cookie: None }),
+                Ok(head) => return Ok(Box::new(Answered { head, connection, key, lease: None, cookie: None })),
                 Err(Broken::Unsent(body)) => {
-                    self.supply.give_back(body);
+                    supply.give_back(body);
                     if !reused {
-                        return Err((Failure::Unreachable, self.supply.is_there()));
+                        return Err((Failure::Unreachable, supply.is_there()));
                     }
                 }
                 Err(Broken::Sent(failure)) => {
-                    let again = self.supply.is_there() && is_idempotent(&self.method);
+                    let again = supply.is_there() && is_idempotent(method);
                     if !(reused && again && failure == Failure::Unreachable) {
                         return Err((failure, again));
                     }
@@ -321,13 +317,23 @@ impl Exchange<'_> {
     }
 
     fn tls(&self) -> &TlsSettings {
-        self.outgoing.tls.as_deref().unwrap_or(&self.worker.tls)
+        self.outgoing.plan.and_then(|plan| plan.tls.as_deref()).unwrap_or(&self.worker.tls)
     }
 
-    fn host(&self, destination: &Destination<'_>, port: u16) -> Option<HeaderValue> {
-        let name = self.outgoing.upstream_host.as_deref().unwrap_or_else(|| destination.host());
-        let own = || host_value(name, port, self.upstream.scheme.default_port());
-        self.outgoing.host.clone().or_else(own)
+    /// `Host`: what the route or a plugin says, else what stands for the target, which is mostly known already.
+    fn host<'a>(&'a self, destination: &'a Destination, port: u16) -> Option<Cow<'a, HeaderValue>> {
+        let Upstream { scheme, host_header, .. } = self.upstream;
+        if let Some(value) = host_header {
+            return Some(Cow::Borrowed(value));
+        }
+        let known = match (self.outgoing.upstream_host, &destination.0) {
+            (Some(_), _) => None,
+            _ if port != destination.port(self.upstream) => None,
+            (None, Some(peer)) => peer.host_value(*scheme),
+            (None, None) => self.outgoing.plan.and_then(|plan| plan.host_value(self.upstream)),
+        };
+        let name = self.outgoing.upstream_host.unwrap_or_else(|| destination.host(self.upstream));
+        known.map(Cow::Borrowed).or_else(|| host_value(name, port, scheme.default_port()).map(Cow::Owned))
     }
 
     async fn connect(&self, context: &Context, address: SocketAddr, host: &HeaderValue) -> Result<Connection, Failure> {
@@ -358,10 +364,11 @@ impl Exchange<'_> {
         }
     }
 
-    fn head<'a>(&'a self, context: &'a Context, host: &'a HeaderValue) -> RequestHead<'a> {
+    fn head<'a>(&'a self, host: &'a HeaderValue) -> RequestHead<'a> {
+        let context = self.context;
         let (options, prefix) = (&self.worker.options, self.outgoing.prefix.as_deref());
         RequestHead {
-            method: &self.method,
+            method: &context.request.method,
             target: &self.outgoing.uri,
             scheme: self.upstream.scheme,
             headers: Forwarded { context, options, prefix, host },

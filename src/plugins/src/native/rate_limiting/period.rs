@@ -41,11 +41,16 @@ impl Period {
 
     /// Beginning and end of the window that holds `now`, all in Unix seconds.
     pub(super) fn window(self, now: u64) -> (u64, u64) {
-        let (year, month) = civil(now / DAY);
         match self {
-            Self::Month if month == 12 => (first_day(year, 12) * DAY, first_day(year + 1, 1) * DAY),
-            Self::Month => (first_day(year, month) * DAY, first_day(year, month + 1) * DAY),
-            Self::Year => (first_day(year, 1) * DAY, first_day(year + 1, 1) * DAY),
+            Self::Month => {
+                let (year, month) = civil(now / DAY);
+                let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+                (first_day(year, month) * DAY, first_day(next_year, next) * DAY)
+            }
+            Self::Year => {
+                let (year, _) = civil(now / DAY);
+                (first_day(year, 1) * DAY, first_day(year + 1, 1) * DAY)
+            }
             fixed => {
                 let start = now - now % fixed.seconds();
                 (start, start + fixed.seconds())
