@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod client;
+mod desk;
 mod http1;
 mod usage;
 mod window;

@@ -7,6 +7,7 @@ use crate::phases::serve;
 use crate::refused::Refusal;
 use crate::server::answer::{Answer, Asked, MOST_SKIPPED, date};
 use crate::server::client::{Client, NoRequest, Shared};
+use crate::server::desk::{Desk, Job};
 use crate::server::stopped;
 use crate::transport::{Outbox, Transport};
 use crate::upgrade::{Tunnel, splice};
@@ -35,8 +36,11 @@ const MOST_LINGERED: usize = 1024 * 1024;
 /// Time for the first request of a connection once the node stops.
 const FRESH_LIMIT: Duration = Duration::from_secs(1);
 
+/// Who else but the body of a request holds its client: the connection and the desk.
+const OWNERS: usize = 2;
+
 /// How a request ended.
-enum End {
+pub(super) enum End {
     Next,
     Closed,
     Switched(Tunnel),
@@ -59,6 +63,7 @@ impl Worker {
         let (mut fresh, mut told) = (true, false);
         let (keeps, most) = (!self.options.keepalive_timeout.is_zero(), self.options.keepalive_requests);
         let mut requests = 0;
+        let stopping = Rc::new(stopping);
         clock::turn();
         loop {
             let mut begun = fresh;
@@ -94,12 +99,13 @@ impl Worker {
                 }
                 Poll::Pending
             });
-            // What a request needs lives in a box of its own: an idle connection stays small.
+            // What a request needs lives at a desk: an idle connection stays small.
             let end = match next.await {
                 Ok(mut head) => {
                     requests += 1;
                     head.keep_alive &= keeps && requests < most;
-                    Box::pin(self.request(&client, &origin, head, &stopping)).await?
+                    let (worker, client, origin) = (self.clone(), client.clone(), origin.clone());
+                    Desk::serve(Job { worker, client, origin, stopping: stopping.clone(), head }).await?
                 }
                 Err(NoRequest::Closed | NoRequest::TimedOut) if client.borrow().is_idle() => return Ok(()),
                 // As nginx, which does not answer either.
@@ -127,7 +133,7 @@ impl Worker {
         }
     }
 
-    async fn request(
+    pub(super) async fn request(
         self: &Rc<Self>,
         client: &Shared,
         origin: &Origin,
@@ -175,7 +181,7 @@ impl Worker {
         }
         // HTTP/2 towards the upstream reads the body in a task of its own, which may outlive the answer and would take
         // from the next request.
-        let goes_on = goes_on && Rc::strong_count(client) == 1 && self.skip_body(client).await;
+        let goes_on = goes_on && Rc::strong_count(client) == OWNERS && self.skip_body(client).await;
         Ok(if goes_on { End::Next } else { End::Closed })
     }
 
