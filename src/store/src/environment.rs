@@ -57,6 +57,10 @@ impl MapSize {
 pub(crate) struct Environment {
     // Fields drop in this order: the environment closes before the folder is free for others.
     env: Env<WithoutTls>,
+    /// The table of readers. The system takes every lock of this process on a file back when any descriptor of it is
+    /// closed, LMDB's own with it; the process that takes this one's place would make the table and the writers' lock
+    /// anew under this one's hands.
+    _readers: Option<File>,
     pub(crate) tables: Tables,
     gate: Gate,
     limit: usize,
@@ -90,9 +94,12 @@ impl Environment {
         refuse_damaged(folder)?;
         let env = open_env(folder, map).map_err(at)?;
         refuse_truncated(&env, folder, file)?;
-        reserve_readers(folder);
+        let readers = reserve_readers(folder);
+        // What a process left that was killed while others had the folder open keeps pages from being used again.
+        env.clear_stale_readers().map_err(at)?;
         let tables = Tables::open(&env).map_err(at)?;
-        let environment = Environment { env, tables, gate: Gate::default(), limit, folder: folder.to_owned(), lock };
+        let (gate, folder) = (Gate::default(), folder.to_owned());
+        let environment = Environment { env, _readers: readers, tables, gate, limit, folder, lock };
         environment.check_format()?;
         Ok(environment)
     }
@@ -249,13 +256,21 @@ fn refuse_truncated(env: &Env<WithoutTls>, folder: &Path, file: u64) -> Result<(
 }
 
 /// Takes the disk space of the readers' table now. LMDB maps the file with holes; filling one while the disk is full
-/// would end the process (SIGBUS) at the first read by more readers than ever before.
-fn reserve_readers(folder: &Path) {
+/// would end the process (SIGBUS) at the first read by more readers than ever before. The file is to be kept open for as
+/// long as the environment.
+fn reserve_readers(folder: &Path) -> Option<File> {
     let path = folder.join("lock.mdb");
-    let reserved = OpenOptions::new().write(true).open(&path).and_then(|file| {
+    let reserve = |file: &File| -> std::io::Result<()> {
         let length = file.metadata()?.len();
-        Ok(rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, length)?)
-    });
+        Ok(rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, length)?)
+    };
+    let (file, reserved) = match OpenOptions::new().write(true).open(&path) {
+        Ok(file) => {
+            let reserved = reserve(&file);
+            (Some(file), reserved)
+        }
+        Err(error) => (None, Err(error)),
+    };
     match reserved {
         // Some file systems cannot; they are no worse off than before.
         Err(error) if error.kind() != std::io::ErrorKind::Unsupported => {
@@ -263,6 +278,7 @@ fn reserve_readers(folder: &Path) {
         }
         _ => {}
     }
+    file
 }
 
 /// The right to use a folder: one process at a time has it, and may hand it to the process that takes its place. It ends

@@ -6,7 +6,7 @@ use crate::suite::suite;
 use gwctl_lifecycle::TestClock;
 use serde_json::json;
 use std::cell::Cell;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use tempfile::tempdir;
 
 fn options() -> LmdbOptions {
@@ -118,7 +118,7 @@ fn a_full_store_says_so_and_keeps_working() {
     let EntityError::Bare { status: 507, message: text } = insert(&store, records).unwrap_err() else {
         panic!("another error")
     };
-    assert!(text.contains("limit of 262144 bytes; raise the limit"), "{text}");
+    assert!(text.contains("limit of 262144 bytes; raise lmdb_map_size"), "{text}");
     assert_eq!(insert(&store, vec![("services", service(2, "b"))]).unwrap().version, 2);
     assert_eq!(store.verify().unwrap(), Vec::<String>::new());
 }
@@ -167,6 +167,26 @@ fn a_second_opening_is_refused_by_name() {
     assert!(error.to_string().contains("another gwctl"), "{error}");
     drop(first);
     open(folder.path(), options());
+}
+
+/// Without it the process that takes this one's place would begin the table of readers and the writers' lock anew.
+#[test]
+fn the_lock_by_which_lmdb_knows_of_other_processes_is_held_while_the_store_is_open() {
+    let folder = tempdir().unwrap();
+    let store = open(folder.path(), options());
+    insert(&store, vec![("services", service(1, "a"))]).unwrap();
+    let inode = std::fs::metadata(folder.path().join("lock.mdb")).unwrap().ino();
+    // Number, kind, mode, access, process, device and inode, first byte, last byte.
+    let held = || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|line| {
+            let fields: Vec<_> = line.split_whitespace().collect();
+            matches!(fields[..], [_, "POSIX", _, "READ", _, file, "0", "0"] if file.ends_with(&format!(":{inode}")))
+        })
+    };
+    assert!(held());
+    drop(store);
+    assert!(!held());
 }
 
 #[test]
