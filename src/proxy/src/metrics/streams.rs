@@ -82,7 +82,10 @@ impl Recorder {
         if let Some(figures) = known {
             return figures.clone();
         }
-        let (id, service, route) = if routes.len() < ROUTES_LIMIT { (id, service, route) } else { ("", "", "") };
+        if !id.is_empty() && routes.len() >= ROUTES_LIMIT && !routes.contains_key(id) {
+            drop(routes);
+            return self.stream(None, None);
+        }
         let figures = Arc::new(StreamFigures::new(service, route));
         lock(&self.counted.streams).push(figures.clone());
         routes.insert(id.into(), figures.clone());

@@ -48,3 +48,22 @@ fn a_client_that_left_before_the_answer_is_counted_as_nginx_counts_it() {
     metrics.write(&mut text);
     assert!(text.contains(r#"code="499",source="error""#), "{text}");
 }
+
+#[test]
+fn streams_of_more_routes_than_have_figures_share_those_without_a_route() {
+    let metrics = Metrics::default();
+    let recorder = metrics.recorder();
+    let route = |number: usize| {
+        let row = serde_json::json!({"id": number.to_string(), "protocols": ["udp"], "sources": [{"ip": "10.0.0.1"}]});
+        gwctl_entities::view::from_record::<gwctl_entities::view::Route>(row.as_object().unwrap()).unwrap()
+    };
+    let without = recorder.stream(None, None);
+    (1..ROUTES_LIMIT).for_each(|number| _ = recorder.stream(Some(&route(number)), None));
+    let own = recorder.stream(Some(&route(1)), None);
+    assert_eq!(&*own.route, "1");
+    for number in ROUTES_LIMIT..ROUTES_LIMIT + 3 {
+        let shared = recorder.stream(Some(&route(number)), None);
+        assert!(Arc::ptr_eq(&shared, &without), "no figures for each stream of route {number}");
+    }
+    assert_eq!(lock(&recorder.counted.streams).len(), ROUTES_LIMIT);
+}

@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::Interest;
@@ -127,9 +127,10 @@ impl Exchange {
         door: &Door,
         target: &UdpSocket,
         limit: Duration,
-        mut stop: Pin<&mut impl Future<Output = ()>>,
+        mut stopping: Stopping,
         first: impl Fn(),
     ) -> io::Result<End> {
+        let mut stop = pin!(async move { _ = stopping.wait_for(|stop| *stop).await });
         let mut stopped = false;
         let mut timer = pin!(sleep_until(self.due(limit, stopped)));
         loop {
@@ -203,18 +204,17 @@ impl Worker {
         mut told: Told,
         mut stopping: Stopping,
     ) {
-        let mut stop = pin!(async move { _ = stopping.wait_for(|stop| *stop).await });
         let (source, destination) = (canonical(exchange.client), canonical(door.destination(exchange.client)));
         let Some(way) = self.way(Ends { source, destination }, StreamProtocol::Udp, &mut told) else {
             exchange.closed.set(true);
             told.end(&Ok(()));
             tokio::select! {
-                () = stop => {}
+                _ = stopping.wait_for(|stop| *stop) => {}
                 () = sleep(REFUSED_PAUSE) => {}
             }
             return;
         };
-        let outcome = self.exchange_by(&way, &door, exchange, &mut told, stop.as_mut()).await;
+        let outcome = self.exchange_by(&way, &door, exchange, &mut told, &stopping).await;
         tracing::debug!(stream = %told, error = outcome.as_ref().err().map(tracing::field::display), "session ended");
         told.end(&outcome);
     }
@@ -225,7 +225,7 @@ impl Worker {
         door: &Door,
         exchange: &Exchange,
         told: &mut Told,
-        mut stop: Pin<&mut impl Future<Output = ()>>,
+        stopping: &Stopping,
     ) -> io::Result<()> {
         let mut tried = Tried::default();
         for _ in 0..=way.retries {
@@ -243,7 +243,7 @@ impl Worker {
                     let target = Rc::new(target);
                     exchange.open(&target);
                     let first = || way.succeeded(&choice, started.elapsed());
-                    match exchange.answers(door, &target, way.limits.read, stop.as_mut(), first).await {
+                    match exchange.answers(door, &target, way.limits.read, stopping.clone(), first).await {
                         Ok(end) => {
                             told.session.end = end;
                             return Ok(());
@@ -284,6 +284,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::sync::watch;
 
     async fn socket() -> UdpSocket {
         UdpSocket::bind("127.0.0.1:0").await.unwrap()
@@ -325,11 +326,37 @@ mod tests {
             client.recv(&mut [0; 16]).await.unwrap()
         };
         let limit = Duration::from_millis(200);
-        let stop = pin!(std::future::pending());
-        let answers = exchange.answers(&door, &towards, limit, stop, || answered.set(answered.get() + 1));
+        let (_stop, stopping) = watch::channel(false);
+        let answers = exchange.answers(&door, &towards, limit, stopping, || answered.set(answered.get() + 1));
         let (length, end) = tokio::join!(work, answers);
         assert_eq!((length, end.unwrap(), answered.get()), (6, End::Silent, 1));
         assert_eq!((exchange.moved.received(), exchange.moved.sent()), (6, 6));
+    }
+
+    #[tokio::test]
+    async fn a_target_that_refuses_during_a_stop_is_given_up_for_the_next_as_well() {
+        let (client, own) = (socket().await, socket().await);
+        let door = Door::new(own, client.local_addr().unwrap());
+        let exchange = Exchange::new(client.local_addr().unwrap(), Rc::default());
+        let (_stop, stopping) = watch::channel(true);
+        exchange.deliver(b"one");
+        let (gone, towards) = target().await;
+        drop(gone);
+        exchange.open(&towards);
+        let limit = Duration::from_secs(60);
+        let refused = exchange.answers(&door, &towards, limit, stopping.clone(), || {}).await;
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        exchange.shut();
+        let (second, towards) = target().await;
+        exchange.open(&towards);
+        let work = async {
+            let mut buffer = [0; 16];
+            let (length, from) = second.recv_from(&mut buffer).await.unwrap();
+            second.send_to(&buffer[..length], from).await.unwrap();
+            client.recv(&mut buffer).await.unwrap()
+        };
+        let (length, end) = tokio::join!(work, exchange.answers(&door, &towards, limit, stopping, || {}));
+        assert_eq!((length, end.unwrap()), (3, End::Done));
     }
 
     #[tokio::test]

@@ -51,10 +51,13 @@ impl Moved {
         self.sent.get()
     }
 
-    /// Counts in these figures from now on.
+    /// Counts in these figures from now on, and what has moved already: datagrams come before their route is known.
     pub(crate) fn count_in(&self, figures: Arc<StreamFigures>) {
         // A stream has one route.
-        let _ = self.figures.set(figures);
+        if self.figures.set(figures.clone()).is_ok() {
+            figures.receive(self.received());
+            figures.send(self.sent());
+        }
     }
 
     pub(super) fn receive(&self, more: usize) {

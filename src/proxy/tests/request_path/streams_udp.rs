@@ -110,6 +110,11 @@ async fn a_session_ends_when_nothing_moves_and_is_told_as_any_stream() {
     wait_for_sessions(&stage, 0).await;
     let ended = r#"kong_stream_sessions_total{service="dns",route="door",code="200",source="service""#;
     assert!(figures(&stage).contains(ended), "{}", figures(&stage));
+    for (direction, bytes) in [("ingress", 4), ("egress", 6)] {
+        let labels = format!(r#"service="dns",route="door",direction="{direction}",workspace="default",consumer="""#);
+        let line = format!("kong_bandwidth_bytes{{{labels}}} {bytes}");
+        assert!(figures(&stage).lines().any(|other| other == line), "`{line}` in {}", figures(&stage));
+    }
     stage.proxy.take().unwrap().stop().await;
     let line: Value = serde_json::from_str(std::fs::read_to_string(&path).unwrap().trim()).unwrap();
     let facts = ["protocol", "status", "end", "bytes_received", "bytes_sent", "upstream", "client_port"];
