@@ -151,6 +151,11 @@ pub(crate) fn give_back(mut buffer: BytesMut) {
     }
 }
 
+/// A part that is to be kept for a while: a small one by itself, as it would keep the whole buffer it was read into.
+pub(crate) fn apart(part: Bytes) -> Bytes {
+    if part.len() <= SMALL { Bytes::copy_from_slice(&part) } else { part }
+}
+
 /// Bytes that wait to be written: a head, then parts of a body that are not copied.
 #[derive(Default)]
 pub(crate) struct Outbox {
@@ -196,8 +201,7 @@ impl Outbox {
             if self.parts.is_empty() {
                 return self.head.extend_from_slice(&part);
             }
-            // It would keep the whole buffer it was read into.
-            part = Bytes::copy_from_slice(&part);
+            part = apart(part);
         }
         self.size += part.len();
         self.parts.push_back(part);
@@ -255,6 +259,22 @@ impl Outbox {
             }
             count -= part.len();
             self.parts.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_part_that_is_kept_does_not_keep_the_buffer_it_came_in() {
+        for (size, is_free) in [(1, true), (SMALL, true), (SMALL + 1, false)] {
+            let mut buffer = BytesMut::with_capacity(4 * SMALL);
+            buffer.extend_from_slice(&vec![b'x'; size]);
+            let part = buffer.split().freeze();
+            let kept = apart(part);
+            assert_eq!((kept.len(), buffer.try_reclaim(4 * SMALL)), (size, is_free));
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::body::{BodyFault, Downstream, READ_AHEAD};
 use crate::clock;
 use crate::options::ProxyOptions;
 use crate::server::usage::Usage;
+use crate::transport::apart;
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::rt::Executor;
@@ -35,7 +36,7 @@ struct Waiting {
     bytes: Cell<usize>,
     /// When the first of them came, or some of them last left.
     moved: Cell<Instant>,
-    /// Bytes that were read ahead and not handed over.
+    /// Memory of what was read ahead and not handed over.
     ahead: Cell<usize>,
 }
 
@@ -101,7 +102,8 @@ impl Flow {
         let (own, all) = (&self.stream.ahead, &self.connection.ahead);
         while own.get() < READ_AHEAD && all.get() < CONNECTION_READ_AHEAD {
             let Poll::Ready(Some(frame)) = response.poll(task) else { return };
-            let size = length(&frame);
+            let frame = frame.map(|frame| frame.map_data(apart));
+            let size = held(&frame);
             own.set(own.get() + size);
             all.set(all.get() + size);
             response.ahead.push_back(frame);
@@ -117,7 +119,7 @@ impl Flow {
         }
         let frame = match response.ahead.pop_front() {
             Some(frame) => {
-                self.forget(length(&frame));
+                self.forget(held(&frame));
                 Some(frame)
             }
             None => ready!(response.poll(task)),
@@ -183,8 +185,9 @@ impl Drop for Offered {
     }
 }
 
-fn length(frame: &Result<Frame<Bytes>, BodyFault>) -> usize {
-    frame.as_ref().ok().and_then(Frame::data_ref).map_or(0, Bytes::len)
+/// Memory that a frame takes which was read ahead.
+fn held(frame: &Result<Frame<Bytes>, BodyFault>) -> usize {
+    size_of_val(frame) + frame.as_ref().ok().and_then(Frame::data_ref).map_or(0, Bytes::len)
 }
 
 /// A body whose parts are watched.
