@@ -12,6 +12,7 @@ use gwctl_plugins::Context;
 use http::Version;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use text::Text;
 
 mod text;
@@ -86,15 +87,15 @@ impl Forwarded<'_> {
         let (client, request) = (&self.context.client, &self.context.request);
         let sent = &request.headers;
         to.add(HOST, &[self.host.as_bytes()]);
-        let names_others = names_others(sent);
+        let named = Named::of(connection(sent));
         let dropped = if client.trusted { DROPPED_SET } else { DROPPED_SET.and(BELIEVED_SET) };
         let own_id = self.options.headers.request_id_upstream;
         to.pass(sent, |line| {
             let ours = line.is_in(dropped) || (own_id && line.is(X_KONG_REQUEST_ID));
-            !(ours || (names_others && is_named(sent, line.name())))
+            !(ours || named.holds(line.name()))
         });
         self.give_added(to);
-        let way = if names_others && is_named(sent, b"via") { None } else { joined(sent, VIA) };
+        let way = if named.holds(b"via") { None } else { joined(sent, VIA) };
         match way {
             Some(way) => to.add(VIA, &[&way, b", ", own_via(request.version).as_bytes()]),
             None => to.add(VIA, &[own_via(request.version).as_bytes()]),
@@ -147,24 +148,37 @@ impl Forwarded<'_> {
     }
 }
 
-/// Whether `Connection` names more than itself.
-fn names_others(headers: &Headers) -> bool {
+/// What `Connection` says, line by line, where it says more than is usual.
+fn connection(headers: &Headers) -> impl Iterator<Item = &str> {
     let plain = |value: &[u8]| value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close");
-    headers.get_all(CONNECTION).any(|value| !plain(value.as_bytes()))
+    headers.get_all(CONNECTION).filter(move |value| !plain(value.as_bytes())).filter_map(Value::to_str)
 }
 
-/// Whether `Connection` names this header.
-fn is_named(headers: &Headers, name: &[u8]) -> bool {
-    let values = headers.get_all(CONNECTION).filter_map(Value::to_str);
-    values.flat_map(|value| value.split(',')).any(|word| word.trim().as_bytes().eq_ignore_ascii_case(name))
+/// The headers that `Connection` names. In order: there may be thousands, and each line is looked for.
+struct Named<'a>(Vec<&'a [u8]>);
+
+impl<'a> Named<'a> {
+    fn of(values: impl Iterator<Item = &'a str>) -> Named<'a> {
+        let mut words: Vec<_> = values.flat_map(|value| value.split(',')).map(|word| word.trim().as_bytes()).collect();
+        words.sort_unstable_by(|one, other| caseless(one, other));
+        Named(words)
+    }
+
+    fn holds(&self, name: &[u8]) -> bool {
+        self.0.binary_search_by(|word| caseless(word, name)).is_ok()
+    }
+}
+
+fn caseless(one: &[u8], other: &[u8]) -> Ordering {
+    one.iter().map(u8::to_ascii_lowercase).cmp(other.iter().map(u8::to_ascii_lowercase))
 }
 
 /// Removes headers that concern one connection only: those named by `Connection` and the well-known ones.
 pub(crate) fn remove_hop_by_hop(headers: &mut Headers) {
-    if names_others(headers) {
-        let named: Vec<_> = headers.get_all(CONNECTION).filter_map(Value::to_str).map(str::to_owned).collect();
-        let words = || named.iter().flat_map(|value| value.split(',')).map(|word| word.trim().as_bytes());
-        headers.retain(|name| !words().any(|word| word.eq_ignore_ascii_case(name)));
+    let values: Vec<_> = connection(headers).map(str::to_owned).collect();
+    if !values.is_empty() {
+        let named = Named::of(values.iter().map(String::as_str));
+        headers.retain(|name| !named.holds(name));
     }
     headers.remove_all(HOP_BY_HOP_SET);
 }
@@ -207,4 +221,32 @@ fn contains_token(headers: &Headers, name: Name<'static>, token: &str) -> bool {
         .filter_map(Value::to_str)
         .flat_map(|value| value.split(','))
         .any(|part| part.split(';').next().is_some_and(|part| part.trim().eq_ignore_ascii_case(token)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_that_connection_names_are_known_in_any_case_among_any_number() {
+        let many: Vec<String> = (0..5000).map(|number| format!("x-{number}")).collect();
+        let values = ["X-One ,\tx-TWO,,", &many.join(",")];
+        let named = Named::of(values.into_iter());
+        for name in ["x-one", "X-Two", "x-0", "X-4999"] {
+            assert!(named.holds(name.as_bytes()), "{name}");
+        }
+        for name in ["x-three", "x", "x-5000", "x-on", "x-onet"] {
+            assert!(!named.holds(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_the_connection_names_goes_and_the_rest_stays() {
+        let row = |name: &'static str, value: &'static str| (Name::from_static(name), Value::from_static(value));
+        let rows = [row("connection", "close"), row("connection", "Keep-Alive, X-Own"), row("x-own", "1")];
+        let mut headers: Headers = rows.into_iter().chain([row("close", "1"), row("x-other", "1")]).collect();
+        remove_hop_by_hop(&mut headers);
+        let names: Vec<_> = headers.iter().map(|(name, _)| name.to_owned()).collect();
+        assert_eq!(names, ["Close", "X-Other"]);
+    }
 }
