@@ -38,8 +38,15 @@ pub(super) fn checksum(tables: &Tables, txn: &RoTxn<'_>) -> Result<Checksum, Fau
     Ok(text.as_deref().and_then(parse).map(|seal| seal.sum).unwrap_or_default())
 }
 
-/// Seals what the tables hold now.
+/// Seals what the tables hold now. A change that only fills the spare set leaves the seal, and with it the age, as it was.
 pub(super) fn write(tables: &Tables, txn: &mut RwTxn<'_>, sum: Checksum, millis: u64) -> Result<(), Fault> {
+    let before = tables.setting(txn, SEAL)?;
+    if let Some(before) = before.as_deref().and_then(parse)
+        && before.sum == sum
+        && of_settings(tables, txn, sum, before.millis)? == before.own
+    {
+        return Ok(());
+    }
     let own = of_settings(tables, txn, sum, millis)?;
     tables.set_setting(txn, SEAL, Some(&format!("{sum} {millis} {own}")))
 }

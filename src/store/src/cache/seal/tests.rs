@@ -182,6 +182,27 @@ fn every_way_leaves_the_age_of_what_is_held() {
     }
 }
 
+#[test]
+fn a_configuration_that_only_comes_in_beside_it_makes_the_one_held_no_younger() {
+    let folder = tempdir().unwrap();
+    let cache = open(folder.path());
+    WAYS[0](&cache);
+    let written = cache.written_millis().unwrap();
+    drop(cache);
+    let _ = std::fs::remove_file(folder.path().join(crate::cache::OPENING));
+    let (size, later) = (MapSize::default(), TestClock::at(std::time::Duration::from_secs(fixtures::NOW + 100)));
+    let tag = DataPlaneCache::FORMAT;
+    let cache = DataPlaneCache::open_with(folder.path(), fixtures::registry(), tag, size, Arc::new(later)).unwrap();
+    cache.begin_incoming().unwrap();
+    cache.add_incoming(&rows()).unwrap();
+    assert_eq!(cache.written_millis().unwrap(), written);
+    cache.discard_incoming().unwrap();
+    assert_eq!(cache.written_millis().unwrap(), written);
+    cache.apply_deltas("next", &[]).unwrap();
+    assert_ne!(cache.written_millis().unwrap(), written);
+    assert_eq!(cache.damage().unwrap(), None);
+}
+
 /// Makes it what an earlier program left.
 fn unseal(cache: &DataPlaneCache) {
     tamper(cache, |tables, txn| {
