@@ -147,12 +147,14 @@ impl DataPlane {
             shutdown: shutdown.clone(),
             log_levels: options.log_levels.clone(),
         };
-        let link = LinkOptions { control_planes, settings, apply, connected, stream };
+        let mut link = LinkOptions { control_planes, settings, apply, connected, stream };
 
         if !options.conf.cluster.rpc {
-            let shutdown = shutdown.clone();
+            let (configured, shutdown) = (self.configured.clone(), shutdown.clone());
             let task = spawn("link to the control plane", Phase::Stop, async move {
                 if turn.await {
+                    // The process before may have put another one in force since.
+                    link.settings.hash = configured.hash().unwrap_or_else(ConfigHash::zero);
                     link::run(link, shutdown).await;
                 }
             });
