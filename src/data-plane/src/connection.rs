@@ -2,8 +2,9 @@
 //! shares; it knows nothing of any protocol.
 
 use crate::stream::{self, Ended, StreamOptions};
+use bytes::Bytes;
 use gwctl_lifecycle::{Phase, Task, spawn};
-use gwctl_link::{DialOptions, Dialed, FrameReader, FrameWriter, LinkError, dial};
+use gwctl_link::{DialOptions, Dialed, FrameReader, FrameWriter, LinkError, Received, dial};
 use gwctl_wire::Frame;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -12,6 +13,9 @@ use tokio::time::Instant;
 
 /// Longest wait for the close frame to go out.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How often a frame that is still coming counts as a sign of life: oftener than any protocol counts silence by.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
 /// What happens to a link; `O` is what came of an apply.
 pub(crate) enum Event<O> {
@@ -189,20 +193,36 @@ where
     let heard = events.clone();
     let reading = spawn("link reader", Phase::Stop, async move {
         if begun.await.is_ok() {
-            read(number, reader, heard).await;
+            read(number, reader, heard, SIGN_OF_LIFE).await;
         }
     });
     let writing = spawn("link writer", Phase::Stop, write(number, writer, outbox, events.clone()));
     Opened { writes, halves: vec![reading, writing], begin }
 }
 
-async fn read<S: AsyncRead, O>(number: u64, mut reader: FrameReader<S>, events: mpsc::Sender<Numbered<O>>) {
+async fn read<S: AsyncRead, O>(
+    number: u64,
+    mut reader: FrameReader<S>,
+    events: mpsc::Sender<Numbered<O>>,
+    sign_of_life: Duration,
+) {
+    let mut told = Instant::now();
     loop {
-        let event = match reader.receive().await {
-            Ok(Some(frame)) => Event::Frame(frame),
-            Ok(None) => Event::Lost("the control plane ended the connection".to_owned()),
+        let event = match reader.step().await {
+            Ok(Received::Frame(frame)) => Event::Frame(frame),
+            // A long frame on a slow link is no silence. To every protocol a pong is a sign of life and nothing else; a
+            // driver that does not keep up has others.
+            Ok(Received::Part) => {
+                if told.elapsed() >= sign_of_life {
+                    told = Instant::now();
+                    let _ = events.try_send((number, Event::Frame(Frame::Pong(Bytes::new()))));
+                }
+                continue;
+            }
+            Ok(Received::End) => Event::Lost("the control plane ended the connection".to_owned()),
             Err(error) => Event::Lost(error.to_string()),
         };
+        told = Instant::now();
         let last = matches!(event, Event::Lost(_));
         if events.send((number, event)).await.is_err() || last {
             return;
@@ -229,4 +249,34 @@ async fn write<S: AsyncWrite, O>(
         }
     }
     writer.close().await;
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use gwctl_websocket::Role;
+    use tokio::io::AsyncWriteExt as _;
+
+    #[tokio::test]
+    async fn a_long_frame_that_is_coming_is_a_sign_of_life() {
+        let (mut theirs, ours) = tokio::io::duplex(1 << 16);
+        let (reader, _writer) = gwctl_link::split(ours, Role::Client, 1 << 20, &[]);
+        let (events, mut inbox) = mpsc::channel::<Numbered<()>>(16);
+        let reading = spawn("test reader", Phase::Stop, read(3, reader, events, Duration::ZERO));
+        theirs.write_all(&[0x82, 10]).await.unwrap();
+        for _ in 0..2 {
+            theirs.write_all(b"12345").await.unwrap();
+            assert!(matches!(inbox.recv().await, Some((3, Event::Frame(Frame::Pong(_))))));
+        }
+        let mut next = inbox.recv().await;
+        while matches!(next, Some((3, Event::Frame(Frame::Pong(_))))) {
+            next = inbox.recv().await;
+        }
+        assert!(matches!(next, Some((3, Event::Frame(Frame::Binary(payload)))) if payload[..] == *b"1234512345"));
+        drop(theirs);
+        assert!(matches!(inbox.recv().await, Some((3, Event::Lost(_)))));
+        reading.join().await.unwrap();
+    }
 }

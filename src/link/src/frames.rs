@@ -19,6 +19,17 @@ pub struct FrameReader<S> {
     reader: Reader,
 }
 
+/// What came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received {
+    /// A frame.
+    Frame(Frame),
+    /// Bytes, which may end one.
+    Part,
+    /// The end of the stream.
+    End,
+}
+
 /// The sending half.
 pub struct FrameWriter<S> {
     io: WriteHalf<S>,
@@ -43,23 +54,32 @@ impl<S: AsyncRead> FrameReader<S> {
     /// The next frame; None when the peer ended the stream. Cancel safe.
     pub async fn receive(&mut self) -> Result<Option<Frame>, LinkError> {
         loop {
-            if let Some(frame) = self.reader.next_frame()? {
-                let payload = Bytes::from(frame.payload);
-                return Ok(Some(match frame.opcode {
-                    Opcode::Binary => Frame::Binary(payload),
-                    Opcode::Text => Frame::Text(payload),
-                    Opcode::Ping => Frame::Ping(payload),
-                    Opcode::Pong => Frame::Pong(payload),
-                    Opcode::Close => Frame::Close,
-                }));
+            match self.step().await? {
+                Received::Frame(frame) => return Ok(Some(frame)),
+                Received::Part => {}
+                Received::End => return Ok(None),
             }
-            match self.read().await {
-                Ok(0) => return Ok(None),
-                Ok(_) => {}
-                // A peer that was killed says no TLS farewell; frames are whole or not at all, so nothing is cut off unseen.
-                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
-                Err(error) => return Err(error.into()),
-            }
+        }
+    }
+
+    /// The next frame, or more of it. Cancel safe.
+    pub async fn step(&mut self) -> Result<Received, LinkError> {
+        if let Some(frame) = self.reader.next_frame()? {
+            let payload = Bytes::from(frame.payload);
+            return Ok(Received::Frame(match frame.opcode {
+                Opcode::Binary => Frame::Binary(payload),
+                Opcode::Text => Frame::Text(payload),
+                Opcode::Ping => Frame::Ping(payload),
+                Opcode::Pong => Frame::Pong(payload),
+                Opcode::Close => Frame::Close,
+            }));
+        }
+        match self.read().await {
+            Ok(0) => Ok(Received::End),
+            Ok(_) => Ok(Received::Part),
+            // A peer that was killed says no TLS farewell; frames are whole or not at all, so nothing is cut off unseen.
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(Received::End),
+            Err(error) => Err(error.into()),
         }
     }
 }

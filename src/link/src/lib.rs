@@ -10,7 +10,7 @@ mod frames;
 
 pub use accept::{Accepted, accept};
 pub use dial::{ClientTls, DialOptions, Dialed, ForwardProxy, dial};
-pub use frames::{FrameReader, FrameWriter, split};
+pub use frames::{FrameReader, FrameWriter, Received, split};
 
 use std::time::Duration;
 
