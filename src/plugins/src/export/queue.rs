@@ -36,7 +36,9 @@ struct Shard {
 }
 
 impl Shard {
-    fn push(&mut self, part: Part) {
+    fn push(&mut self, mut part: Part) {
+        // What is counted is what it holds; the room it was written in may be a multiple of that.
+        part.bytes.shrink_to_fit();
         self.entries += part.count as usize;
         self.bytes += part.bytes.len();
         self.parts.push_back(part);
@@ -213,4 +215,19 @@ impl Queue {
 fn pause(options: &QueueOptions, failures: u32) -> Duration {
     let factor = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
     options.initial_retry_delay.saturating_mul(factor).min(options.max_retry_delay)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_waits_takes_no_more_memory_than_is_counted() {
+        let mut bytes = Vec::with_capacity(4096);
+        bytes.extend_from_slice(b"span");
+        let mut shard = Shard::default();
+        shard.push(Part { bytes, count: 1 });
+        let held: usize = shard.parts.iter().map(|part| part.bytes.capacity()).sum();
+        assert_eq!((shard.bytes, held), (4, 4));
+    }
 }
