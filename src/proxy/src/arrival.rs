@@ -147,11 +147,16 @@ fn refusal(head: &Head, body: &ArrivingBody, options: &ProxyOptions) -> Option<E
     let odd_host = headers.get(HOST).is_some_and(|host| !plausible_host(host.as_bytes()));
     let misses_host = hosts > 1 || (hosts == 0 && head.version == Version::HTTP_11);
     let too_long = |length: u64| options.client_max_body_size != 0 && length > options.client_max_body_size;
-    let (status, message) = if target.len() > options.max_target_size {
+    // An authority alone is the target of CONNECT and of nothing else.
+    let odd_target = head.target.scheme().is_none() && head.target.authority().is_some();
+    let (status, message) = if head.method == Method::CONNECT {
+        // Over HTTP/2; the codec of HTTP/1 refuses it by itself.
+        (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed")
+    } else if target.len() > options.max_target_size {
         (StatusCode::URI_TOO_LONG, "URI too long")
     } else if size > options.max_head_size {
         (StatusCode::BAD_REQUEST, "Request header or cookie too large")
-    } else if odd_method || odd_host || misses_host || check_target(target.as_bytes()).is_err() {
+    } else if odd_method || odd_target || odd_host || misses_host || check_target(target.as_bytes()).is_err() {
         (StatusCode::BAD_REQUEST, "Bad request")
     } else if body.length().is_some_and(too_long) {
         (StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")

@@ -231,6 +231,30 @@ async fn an_answer_of_the_gateway_to_head_has_no_body() {
 }
 
 #[tokio::test]
+async fn connect_is_refused_as_over_http1_and_reaches_no_upstream() {
+    let (_upstream, stage) = stage().await;
+    let mut stream = connect(&stage).await;
+    let fields = [(":method", "CONNECT"), (":authority", "a.test:443")];
+    let head: Vec<u8> = fields.iter().flat_map(|(name, value)| field(name, value)).collect();
+    stream.write_all(&request(1, &head)).await.unwrap();
+    let page = loop {
+        match next(&mut stream).await.expect("the connection stays") {
+            (DATA, 1, payload) => break String::from_utf8(payload).unwrap(),
+            (RST_STREAM | GOAWAY, ..) => panic!("there is an answer"),
+            _ => {}
+        }
+    };
+    assert!(page.starts_with("Method not allowed"), "{page}");
+}
+
+#[tokio::test]
+async fn a_target_that_is_an_authority_alone_is_refused() {
+    let (_upstream, stage) = stage().await;
+    let reply = stage.raw("GET a.test HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+    assert_eq!(reply.status(), 400, "{}", reply.text());
+}
+
+#[tokio::test]
 async fn a_connection_that_does_not_get_to_its_first_request_is_let_go() {
     let options = ProxyOptions { header_timeout: Duration::from_millis(100), ..Default::default() };
     let (_upstream, stage) = stage_with(options).await;
