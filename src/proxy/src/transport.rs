@@ -122,8 +122,8 @@ const MOST_PARTS: usize = 16;
 
 /// Size of the buffers that are kept for whoever needs one next.
 pub(crate) const SPARE: usize = 4 * 1024;
-/// How many are kept by a worker.
-const MOST_SPARE: usize = 16;
+/// How many are kept by a worker: 2 MiB of them.
+const MOST_SPARE: usize = 512;
 
 thread_local! {
     static BUFFERS: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
@@ -174,6 +174,13 @@ impl Outbox {
     /// An empty one in a buffer that was used before.
     pub(crate) fn reused() -> Outbox {
         Outbox { head: spare_buffer(), parts: VecDeque::new(), size: 0 }
+    }
+
+    /// Gives the buffer back once all of it has been written.
+    pub(crate) fn rest(&mut self) {
+        if self.is_empty() {
+            give_back(std::mem::take(&mut self.head));
+        }
     }
 
     /// Bytes that wait.

@@ -16,8 +16,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-/// How many a worker keeps for requests to come.
-const MOST_KEPT: usize = 64;
+/// How many a worker keeps for requests to come, of about 5 KiB each.
+const MOST_KEPT: usize = 512;
 
 thread_local! {
     static KEPT: RefCell<Vec<Desk>> = const { RefCell::new(Vec::new()) };

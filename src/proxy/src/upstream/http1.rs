@@ -3,7 +3,7 @@
 //! Nothing runs beside the request: its own task writes the head with the first part of the body, goes on sending the
 //! rest while it waits for the response and while it reads it, and hands the connection back at the end.
 
-use crate::transport::{Outbox, Transport};
+use crate::transport::{Outbox, SPARE, Transport, give_back, spare_buffer};
 use crate::upstream::connection::{Break, RequestHead, SendError};
 use crate::upstream::outbound::Outbound;
 use bytes::{Bytes, BytesMut};
@@ -23,14 +23,12 @@ const LIMITS: Limits = Limits { size: 128 * 1024, fields: 512 };
 /// Informational responses before the one that counts.
 const MOST_INTERIM: u32 = 16;
 /// Room for the head of a response and a small body.
-const FIRST_READ: usize = 4 * 1024;
+const FIRST_READ: usize = SPARE;
 /// Room for the head of a request.
 const FIRST_WRITE: usize = 1024;
 /// Least and most that is read at once of a body that is not small.
 const LEAST_READ: usize = 16 * 1024;
 const MOST_READ: usize = 128 * 1024;
-/// Read buffers up to this size stay with an idle connection.
-const KEPT_BUFFER: usize = 8 * 1024;
 /// No more of the request's body is taken while so much of it waits to be written.
 const MOST_WAITING: usize = 64 * 1024;
 
@@ -144,6 +142,13 @@ impl Http1 {
                     return Poll::Ready(Err(Fault::FirstLine.into()));
                 }
             }
+            // Nobody holds a buffer while the upstream thinks. TLS may hold bytes that the network will not tell of.
+            if self.input.capacity() == 0 {
+                if let Transport::Plain(stream) = &self.stream {
+                    ready!(stream.poll_read_ready(task))?;
+                }
+                self.input = spare_buffer();
+            }
             self.input.reserve(FIRST_READ);
             if ready!(self.stream.poll_fill(task, &mut self.input))? == 0 {
                 let closed = || Break::Closed;
@@ -220,9 +225,7 @@ impl Http1 {
 
     /// Makes it small before it waits for the next request.
     pub(crate) fn rest(&mut self) {
-        if self.input.capacity() > KEPT_BUFFER {
-            self.input = BytesMut::new();
-        }
+        give_back(std::mem::take(&mut self.input));
         self.read_size = FIRST_READ;
         self.sending.body = Outbound::Empty;
     }
@@ -240,7 +243,10 @@ impl Http1 {
             match written {
                 Poll::Pending => break,
                 Poll::Ready(Err(error)) => sending.broken = Some(error.into()),
-                Poll::Ready(Ok(())) if sending.ended => sending.done = true,
+                Poll::Ready(Ok(())) if sending.ended => {
+                    sending.done = true;
+                    sending.output.rest();
+                }
                 Poll::Ready(Ok(())) if waits => break,
                 Poll::Ready(Ok(())) => {}
             }
@@ -256,6 +262,7 @@ impl Sending {
             Some(length) => Framing::Length(length),
             None => Framing::Chunked,
         };
+        self.output = Outbox::reused();
         self.output.write(|out| {
             out.reserve(FIRST_WRITE);
             let sent = &head.headers.context.request.headers;
