@@ -67,9 +67,12 @@ async fn over_tls_each_side_may_be_done_first_too() {
     wait_for(&heard, "and more").await;
 }
 
-/// The configuration with these targets in place of the service's host.
 fn among(targets: &[SocketAddr], upstream: Value, service: Value) -> Value {
-    let mut config = stream_to(targets[0], json!({}), service);
+    with_targets(stream_to(targets[0], json!({}), service), targets, upstream)
+}
+
+/// A configuration with these targets in place of its service's host.
+pub(crate) fn with_targets(mut config: Value, targets: &[SocketAddr], upstream: Value) -> Value {
     config["services"][0]["host"] = json!("u.test");
     let mut row = json!({"id": "u", "name": "u.test"});
     row.as_object_mut().unwrap().extend(upstream.as_object().unwrap().clone());

@@ -2,6 +2,7 @@
 
 use crate::stage::{PATIENCE, Stage};
 use crate::streams::{SERVICE, stream_to};
+use crate::streams_life::with_targets;
 use gwctl_entities::Value;
 use gwctl_proxy::{AccessFormat, AccessLogOptions, AccessTarget, ProxyOptions, StreamListener};
 use serde_json::json;
@@ -161,14 +162,7 @@ async fn deaf() -> SocketAddr {
 }
 
 fn among(targets: &[SocketAddr], upstream: Value, service: Value) -> Value {
-    let mut config = datagrams_to(targets[0], json!({}), service);
-    config["services"][0]["host"] = json!("u.test");
-    let mut row = json!({"id": "u", "name": "u.test"});
-    row.as_object_mut().unwrap().extend(upstream.as_object().unwrap().clone());
-    config["upstreams"] = json!([row]);
-    let target = |(number, address): (usize, &SocketAddr)| json!({"id": format!("t{number}"), "target": address.to_string(), "weight": 100, "upstream": {"id": "u"}});
-    config["targets"] = targets.iter().enumerate().map(target).collect();
-    config
+    with_targets(datagrams_to(targets[0], json!({}), service), targets, upstream)
 }
 
 #[tokio::test]
