@@ -130,18 +130,18 @@ fn both_roles_tell_their_figures_to_prometheus() {
     let fleet = Fleet::start(1);
     fleet.route("/counted");
     fleet.serves("/counted", 200);
-    let served = get(fleet.dps[0].status(), "/metrics");
-    assert_eq!(served.header("content-type"), Some("text/plain; charset=UTF-8"));
-    let counted = |code: &str| {
-        let line = served
-            .body
-            .lines()
-            .find(|line| line.starts_with("kong_http_requests_total{") && line.contains(&format!(r#"code="{code}""#)));
+    let figures = || get(fleet.dps[0].status(), "/metrics");
+    assert_eq!(figures().header("content-type"), Some("text/plain; charset=UTF-8"));
+    let counted = |text: &str, code: &str| {
+        let label = format!(r#"code="{code}""#);
+        let line = text.lines().find(|line| line.starts_with("kong_http_requests_total{") && line.contains(&label));
         line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
     };
-    assert_eq!(counted("200"), Some(1), "{}", served.body);
-    assert!(served.body.contains(r#"kong_http_requests_total{service="echo",route=""#), "{}", served.body);
-    assert!(served.body.contains("gwctl_request_seconds{quantile=\"0.99\"} "), "{}", served.body);
+    // A request is counted when its answer has been sent.
+    wait_until("the request to be counted", || counted(&figures().body, "200") == Some(1));
+    let served = figures().body;
+    assert!(served.contains(r#"kong_http_requests_total{service="echo",route=""#), "{served}");
+    assert!(served.contains("gwctl_request_seconds{quantile=\"0.99\"} "), "{served}");
     let known = get(fleet.cp.admin(), "/metrics").body;
     for name in ["kong_datastore_reachable 1", "kong_data_plane_last_seen{node_id=", "gwctl_data_plane_connected{"] {
         assert!(known.contains(name), "{name} is missing in:\n{known}");

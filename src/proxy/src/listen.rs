@@ -28,19 +28,23 @@ const BACKLOG: i32 = 4096;
 /// Bytes of datagrams that may wait at a socket, as far as the system allows.
 const WAITING: usize = 1 << 20;
 
-/// Fails when another process listens on the address. `SO_REUSEPORT` alone would let two nodes of one user share a
-/// port unnoticed, each with its own configuration.
-fn refuse_shared(address: SocketAddr, kind: Type) -> io::Result<()> {
-    if address.port() == 0 {
-        return Ok(());
-    }
-    let socket = Socket::new(Domain::for_address(address), kind, None)?;
+/// The first socket of an address. It is taken alone and shared afterwards: `SO_REUSEPORT` from the start would let two
+/// nodes of one user share a port unnoticed, each with its own configuration.
+fn take(address: SocketAddr, kind: Type, protocol: Protocol) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
     // Without it a listener is not opened while old connections fade; with it sockets for datagrams share an address.
     socket.set_reuse_address(kind == Type::STREAM)?;
+    socket.set_nonblocking(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    socket.bind(&address.into())
+    socket.bind(&address.into())?;
+    if kind == Type::STREAM {
+        // Sockets that do not listen yet share an address: only now has it been taken.
+        socket.listen(BACKLOG)?;
+    }
+    socket.set_reuse_port(true)?;
+    Ok(socket)
 }
 
 /// Listens on an address so many times, once for each worker; the kernel spreads connections over the sockets. With port
@@ -49,8 +53,10 @@ fn refuse_shared(address: SocketAddr, kind: Type) -> io::Result<()> {
 /// # Errors
 /// When another process listens there, or the system refuses.
 pub fn listen(wanted: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
-    refuse_shared(wanted, Type::STREAM)?;
-    listen_beside(wanted, count)
+    let first = TcpListener::from(take(wanted, Type::STREAM, Protocol::TCP)?);
+    let mut sockets = listen_beside(first.local_addr()?, count.saturating_sub(1))?;
+    sockets.insert(0, first);
+    Ok(sockets)
 }
 
 /// As [`listen`], beside sockets of this address that were handed over.
@@ -82,8 +88,12 @@ pub fn listen_beside(wanted: SocketAddr, count: usize) -> io::Result<Vec<TcpList
 /// # Errors
 /// As [`listen`].
 pub fn listen_datagrams(wanted: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
-    refuse_shared(wanted, Type::DGRAM)?;
-    listen_datagrams_beside(wanted, count)
+    let first = take(wanted, Type::DGRAM, Protocol::UDP)?;
+    first.set_recv_buffer_size(WAITING)?;
+    let first = UdpSocket::from(first);
+    let mut sockets = listen_datagrams_beside(first.local_addr()?, count.saturating_sub(1))?;
+    sockets.insert(0, first);
+    Ok(sockets)
 }
 
 /// As [`listen_beside`], for datagrams.
@@ -178,6 +188,25 @@ impl Bound {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_nodes_that_start_at_the_same_moment_no_two_get_an_address() {
+        for _ in 0..200 {
+            let address = listen("127.0.0.1:0".parse().unwrap(), 1).unwrap()[0].local_addr().unwrap();
+            let start = std::sync::Barrier::new(4);
+            let opened = std::thread::scope(|scope| {
+                let open = || {
+                    start.wait();
+                    (listen(address, 2), listen_datagrams(address, 2))
+                };
+                let nodes = [(); 4].map(|()| scope.spawn(open));
+                nodes.map(|node| node.join().unwrap())
+            });
+            // The kernel refuses both of two that listen in the same instant.
+            assert!(opened.iter().filter(|(streams, _)| streams.is_ok()).count() <= 1, "{opened:?}");
+            assert_eq!(opened.iter().filter(|(_, datagrams)| datagrams.is_ok()).count(), 1, "{opened:?}");
+        }
+    }
 
     #[test]
     fn an_address_is_shared_by_the_workers_and_by_no_other_process() {
