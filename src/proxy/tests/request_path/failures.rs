@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
 async fn a_refused_connection_is_a_502() {
-    let reply = Stage::new(to(nobody().await, json!({}))).get("/").await;
+    let reply = Stage::new(to(nobody(), json!({}))).get("/").await;
     assert_eq!(reply.status(), 502);
     assert!(reply.text().contains("An invalid response was received from the upstream server"));
 }
@@ -19,7 +19,7 @@ async fn a_refused_connection_is_a_502() {
 #[tokio::test]
 async fn a_refused_connection_is_tried_at_the_next_target() {
     let upstream = Upstream::echo().await;
-    let stage = Stage::new(balanced(&[nobody().await, upstream.address], json!({"retries": 1}), json!({})));
+    let stage = Stage::new(balanced(&[nobody(), upstream.address], json!({"retries": 1}), json!({})));
     for _ in 0..4 {
         let reply = stage.raw("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody").await;
         assert_eq!(reply.status(), 200);
@@ -30,7 +30,7 @@ async fn a_refused_connection_is_tried_at_the_next_target() {
 #[tokio::test]
 async fn without_retries_there_is_one_attempt() {
     let upstream = Upstream::echo().await;
-    let stage = Stage::new(balanced(&[nobody().await, upstream.address], json!({"retries": 0}), json!({})));
+    let stage = Stage::new(balanced(&[nobody(), upstream.address], json!({"retries": 0}), json!({})));
     let mut statuses = [stage.get("/").await.status(), stage.get("/").await.status()];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 502]);
@@ -72,7 +72,7 @@ async fn a_silent_upstream_is_a_504() {
 
 #[tokio::test]
 async fn an_upstream_without_targets_is_a_503() {
-    let mut config = balanced(&[nobody().await], json!({}), json!({}));
+    let mut config = balanced(&[nobody()], json!({}), json!({}));
     config["targets"][0]["weight"] = json!(0);
     let reply = Stage::new(config).get("/").await;
     assert_eq!(reply.status(), 503);
@@ -82,7 +82,7 @@ async fn an_upstream_without_targets_is_a_503() {
 #[tokio::test]
 async fn an_unknown_name_is_a_503() {
     let server = NameServer::start().await;
-    let config = to(nobody().await, json!({"host": "does-not-exist.invalid"}));
+    let config = to(nobody(), json!({"host": "does-not-exist.invalid"}));
     let reply = Stage::with(config, server.options(), Vec::new()).get("/").await;
     assert_eq!(reply.status(), 503);
     assert!(reply.text().contains("name resolution failed"));

@@ -267,7 +267,7 @@ async fn a_name_without_a_lifetime_is_resolved_for_each_request() {
 #[tokio::test]
 async fn a_name_that_does_not_exist_is_remembered() {
     let server = NameServer::start().await;
-    let stage = Stage::with(to(nobody().await, json!({"host": "gone.test"})), server.options(), Vec::new());
+    let stage = Stage::with(to(nobody(), json!({"host": "gone.test"})), server.options(), Vec::new());
     assert_eq!(stage.get("/").await.status(), 503);
     let questions = server.questions();
     assert!(questions > 0);

@@ -28,7 +28,7 @@ pub async fn until(what: &str, condition: impl Fn() -> bool) {
 
 /// Active checks that turn a target at the first result, every few milliseconds; `more` are members of `active`.
 fn active(more: Value) -> Value {
-    let mut active = json!({"type": "http", "timeout": 5, "concurrency": 10, "http_path": "/", "https_verify_certificate": true,
+    let mut active = json!({"type": "http", "timeout": 60, "concurrency": 10, "http_path": "/", "https_verify_certificate": true,
         "healthy": {"interval": 0.01, "successes": 1, "http_statuses": [200]},
         "unhealthy": {"interval": 0.01, "http_failures": 1, "tcp_failures": 1, "timeouts": 1, "http_statuses": [500]}});
     active.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
@@ -81,7 +81,7 @@ async fn a_target_is_taken_out_and_in_without_any_request() {
 #[tokio::test]
 async fn a_port_that_nobody_listens_on_is_unhealthy_by_every_kind() {
     for kind in ["http", "https", "tcp", "grpc", "grpcs"] {
-        let dead = nobody().await;
+        let dead = nobody();
         let stage = Stage::new(balanced(&[dead], json!({}), active(json!({"type": kind}))));
         until_health(&stage, dead, "UNHEALTHY").await;
         assert_eq!(stage.get("/").await.status(), 503, "{kind}");
@@ -252,7 +252,7 @@ async fn health_survives_a_change_of_the_upstream_and_of_the_service() {
     for config in [
         balanced(&targets, json!({}), settings(1000)),
         balanced(&targets, json!({}), settings(2000)),
-        balanced(&targets, json!({"retries": 3, "read_timeout": 4000}), settings(2000)),
+        balanced(&targets, json!({"retries": 3, "read_timeout": 50_000}), settings(2000)),
     ] {
         stage.reconfigure(config);
         assert_eq!(health(&stage, one.address), "UNHEALTHY");

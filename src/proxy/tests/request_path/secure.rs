@@ -158,13 +158,18 @@ pub async fn secure_upstream(pair: gwctl_certs::PemPair) -> (SocketAddr, Names) 
     let seen = names.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-            seen.lock().unwrap().push(stream.get_ref().1.server_name().map(str::to_owned));
-            let mut head = Vec::new();
-            while !head.ends_with(b"\r\n\r\n") {
-                head.push(stream.read_u8().await.unwrap());
-            }
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+            let (acceptor, seen) = (acceptor.clone(), seen.clone());
+            // A client that leaves half way, as a probe of a proxy that ends does, is nobody else's matter.
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                seen.lock().unwrap().push(stream.get_ref().1.server_name().map(str::to_owned));
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let Ok(byte) = stream.read_u8().await else { return };
+                    head.push(byte);
+                }
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+            });
         }
     });
     (address, names)

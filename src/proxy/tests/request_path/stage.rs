@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// No step of a test may take longer.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ids of the route and the service of [`to`].
 pub const ROUTE: &str = "00000000-0000-4000-8000-000000000001";
@@ -105,7 +105,7 @@ pub fn tables(config: Value) -> Tables {
 /// One route for every path to one service at an address, fields of the service added.
 pub fn to(address: SocketAddr, service: Value) -> Value {
     let mut row = json!({"id": SERVICE, "protocol": "http", "host": address.ip().to_string(), "port": address.port(),
-        "retries": 5, "connect_timeout": 5000, "write_timeout": 5000, "read_timeout": 5000});
+        "retries": 5, "connect_timeout": 60_000, "write_timeout": 60_000, "read_timeout": 60_000});
     row.as_object_mut().unwrap().extend(service.as_object().cloned().unwrap_or_default());
     json!({"services": [row], "routes": [{"id": ROUTE, "service": {"id": SERVICE}, "paths": ["/"],
         "protocols": ["http", "https"], "strip_path": false}]})

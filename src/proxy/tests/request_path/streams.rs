@@ -1,5 +1,6 @@
 //! Connections that are passed on as bytes.
 
+use crate::balancing::nobody;
 use crate::stage::{PATIENCE, Stage, Upstream};
 use gwctl_entities::Value;
 use gwctl_proxy::{ProxyOptions, StreamListener};
@@ -7,7 +8,7 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 pub const ROUTE: &str = "00000000-0000-4000-8000-000000000001";
 pub const SERVICE: &str = "00000000-0000-4000-8000-000000000002";
@@ -24,7 +25,7 @@ pub fn streaming(config: Value, ssl: bool, options: ProxyOptions) -> (Stage, Soc
 pub fn stream_to(address: SocketAddr, route: Value, service: Value) -> Value {
     let mut config = json!({
         "services": [{"id": SERVICE, "protocol": "tcp", "host": address.ip().to_string(), "port": address.port(),
-            "retries": 5, "connect_timeout": 5000, "write_timeout": 5000, "read_timeout": 5000}],
+            "retries": 5, "connect_timeout": 60_000, "write_timeout": 60_000, "read_timeout": 60_000}],
         "routes": [{"id": ROUTE, "service": {"id": SERVICE}, "protocols": ["tcp"], "sources": [{"ip": "127.0.0.0/8"}]}],
     });
     let add = |row: &mut Value, fields: Value| row.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -131,14 +132,9 @@ async fn a_change_leaves_open_streams_alone() {
     assert_eq!(read_text(&mut before, 5).await, "still");
 }
 
-/// An address where nobody listens.
-async fn deaf() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
-}
-
 #[tokio::test]
 async fn another_target_is_tried_and_the_dead_one_is_given_up() {
-    let (dead, alive) = (deaf().await, talker("alive").await);
+    let (dead, alive) = (nobody(), talker("alive").await);
     let mut config = stream_to(dead, json!({}), json!({"host": "u.test"}));
     config["upstreams"] = json!([{"id": "u", "name": "u.test",
         "healthchecks": {"passive": {"type": "tcp", "unhealthy": {"tcp_failures": 1}}}}]);
@@ -156,7 +152,7 @@ async fn another_target_is_tried_and_the_dead_one_is_given_up() {
 
 #[tokio::test]
 async fn when_no_target_answers_the_connection_is_closed() {
-    let config = stream_to(deaf().await, json!({}), json!({"retries": 1}));
+    let config = stream_to(nobody(), json!({}), json!({"retries": 1}));
     let (_stage, address) = streaming(config, false, ProxyOptions::default());
     assert_eq!(read_rest(&mut TcpStream::connect(address).await.unwrap()).await, "");
 }
@@ -164,7 +160,8 @@ async fn when_no_target_answers_the_connection_is_closed() {
 #[tokio::test]
 async fn a_stream_on_which_nothing_moves_is_closed() {
     let upstream = talker("hello").await;
-    let config = stream_to(upstream.address, json!({}), json!({"read_timeout": 100}));
+    // Long enough for the upstream to say its word on a busy machine.
+    let config = stream_to(upstream.address, json!({}), json!({"read_timeout": 3000}));
     let (_stage, address) = streaming(config, false, ProxyOptions::default());
     assert_eq!(read_rest(&mut TcpStream::connect(address).await.unwrap()).await, "hello");
 }
@@ -189,19 +186,24 @@ async fn a_side_that_takes_nothing_is_given_up() {
 async fn a_stop_waits_for_streams_and_cuts_those_that_stay() {
     let upstream = talker("hello").await;
     let config = stream_to(upstream.address, json!({}), json!({}));
-    let options = ProxyOptions { shutdown_timeout: Duration::from_millis(300), ..ProxyOptions::default() };
-    let (mut stage, address) = streaming(config, false, options);
-    let (mut ends, mut stays) =
-        (TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap());
-    read_text(&mut ends, 5).await;
-    read_text(&mut stays, 5).await;
-    let stopping = tokio::spawn(stage.proxy.take().unwrap().stop());
-    while TcpStream::connect(address).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
+    // A stream of a proxy that has been told to stop within this time.
+    let stopping = async |limit: Duration| {
+        let options = ProxyOptions { shutdown_timeout: limit, ..ProxyOptions::default() };
+        let (mut stage, address) = streaming(config.clone(), false, options);
+        let mut client = TcpStream::connect(address).await.unwrap();
+        read_text(&mut client, 5).await;
+        let stopping = tokio::spawn(stage.proxy.take().unwrap().stop());
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        (client, stopping)
+    };
+    let (mut ends, stopped) = stopping(Duration::from_secs(3600)).await;
     ends.write_all(b"x").await.unwrap();
     ends.shutdown().await.unwrap();
     assert_eq!(read_rest(&mut ends).await, "xend of 1");
+    tokio::time::timeout(PATIENCE, stopped).await.unwrap().unwrap();
+    let (mut stays, stopped) = stopping(Duration::from_millis(300)).await;
     assert_eq!(read_rest(&mut stays).await, "");
-    tokio::time::timeout(PATIENCE, stopping).await.unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, stopped).await.unwrap().unwrap();
 }

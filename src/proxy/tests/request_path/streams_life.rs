@@ -1,5 +1,6 @@
 //! How streams begin and end: targets by hash and by load, health, half-closed sides, certificates for upstreams.
 
+use crate::balancing::nobody;
 use crate::client_certificates::{asking, leaf, row};
 use crate::secure::{handshake, now, pair};
 use crate::stage::{PATIENCE, Stage, Upstream};
@@ -133,24 +134,25 @@ fn health(stage: &Stage) -> Value {
 
 #[tokio::test]
 async fn targets_that_refuse_or_say_nothing_are_given_up_by_their_own_rules() {
-    let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let deaf = nobody();
     // Takes connections, answers no handshake.
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let rules = |tcp: u64, timeouts: u64| {
         json!({"healthchecks": {"passive": {"type": "tcp",
             "unhealthy": {"tcp_failures": tcp, "timeouts": timeouts}}}})
     };
-    let service = |protocol: &str| json!({"protocol": protocol, "retries": 0, "connect_timeout": 50});
+    let service = |protocol: &str, connect_timeout: u64| json!({"protocol": protocol, "retries": 0, "connect_timeout": connect_timeout});
     let visit = async |address| read_rest(&mut TcpStream::connect(address).await.unwrap()).await;
 
-    let (stage, address) = streaming(among(&[deaf], rules(2, 0), service("tcp")), false, ProxyOptions::default());
+    let (stage, address) =
+        streaming(among(&[deaf], rules(2, 0), service("tcp", 60_000)), false, ProxyOptions::default());
     assert_eq!((visit(address).await, health(&stage)), (String::new(), json!("HEALTHY")), "one is not enough");
     assert_eq!((visit(address).await, health(&stage)), (String::new(), json!("UNHEALTHY")));
 
     let silent = mute.local_addr().unwrap();
-    let (stage, address) = streaming(among(&[silent], rules(1, 0), service("tls")), false, ProxyOptions::default());
+    let (stage, address) = streaming(among(&[silent], rules(1, 0), service("tls", 50)), false, ProxyOptions::default());
     assert_eq!((visit(address).await, health(&stage)), (String::new(), json!("HEALTHY")), "a timeout is no failure");
-    let (stage, address) = streaming(among(&[silent], rules(0, 1), service("tls")), false, ProxyOptions::default());
+    let (stage, address) = streaming(among(&[silent], rules(0, 1), service("tls", 50)), false, ProxyOptions::default());
     assert_eq!((visit(address).await, health(&stage)), (String::new(), json!("UNHEALTHY")));
 }
 

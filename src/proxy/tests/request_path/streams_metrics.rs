@@ -1,12 +1,13 @@
 //! The figures of streams.
 
+use crate::balancing::nobody;
 use crate::stage::Stage;
 use crate::streams::{read_rest, read_text, stream_to, streaming, talker};
 use gwctl_proxy::ProxyOptions;
 use serde_json::json;
 use std::net::SocketAddr;
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 fn figures(stage: &Stage) -> String {
     let mut text = String::new();
@@ -59,7 +60,7 @@ async fn open_streams_and_what_they_carry_are_told_while_they_last() {
 
 #[tokio::test]
 async fn streams_without_a_route_and_targets_that_do_not_answer_are_counted() {
-    let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let deaf = nobody();
     let elsewhere = stream_to(deaf, json!({"sources": [{"ip": "10.0.0.0/8"}]}), json!({}));
     let (stage, address) = streaming(elsewhere, false, ProxyOptions::default());
     assert_eq!(visit(address).await, "");

@@ -103,7 +103,7 @@ async fn a_session_ends_when_nothing_moves_and_is_told_as_any_stream() {
     let target = AccessTarget::File(path.clone());
     let log = AccessLogOptions { target, format: AccessFormat::Json, sample: 1.0 };
     let upstream = echo("> ").await;
-    let config = datagrams_to(upstream, json!({"name": "door"}), json!({"name": "dns", "read_timeout": 100}));
+    let config = datagrams_to(upstream, json!({"name": "door"}), json!({"name": "dns", "read_timeout": 3000}));
     let options = ProxyOptions { stream_access_log: Some(log), ..ProxyOptions::default() };
     let (mut stage, address) = taking_in(config, options);
     let visitor = client(address).await;
@@ -156,9 +156,9 @@ async fn routes_are_found_by_both_ends_and_protocol() {
     until("the refusal to be counted", || figures(&stage).contains(refused)).await;
 }
 
-/// An address where nobody takes datagrams.
+/// An address where nobody takes datagrams: the sockets of other tests are at other addresses of this machine.
 async fn deaf() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+    UdpSocket::bind("127.0.0.77:0").await.unwrap().local_addr().unwrap()
 }
 
 fn among(targets: &[SocketAddr], upstream: Value, service: Value) -> Value {
@@ -216,7 +216,7 @@ async fn sessions_are_spread_over_targets_and_stay_there() {
 #[tokio::test]
 async fn beyond_the_bound_further_clients_are_not_served_until_a_session_ends() {
     let options = ProxyOptions { max_udp_sessions: 2, ..ProxyOptions::default() };
-    let (stage, address) = taking_in(datagrams_to(echo(">").await, json!({}), json!({"read_timeout": 300})), options);
+    let (stage, address) = taking_in(datagrams_to(echo(">").await, json!({}), json!({"read_timeout": 5000})), options);
     let (one, two, three) = (client(address).await, client(address).await, client(address).await);
     assert_eq!((ask(&one, "a").await, ask(&two, "a").await), (">a".to_owned(), ">a".to_owned()));
     three.send(b"a").await.unwrap();
@@ -230,8 +230,8 @@ async fn beyond_the_bound_further_clients_are_not_served_until_a_session_ends() 
 #[tokio::test]
 async fn a_stop_ends_answered_sessions_at_once_and_waits_for_answers_that_are_due() {
     let upstream = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let config = datagrams_to(upstream.local_addr().unwrap(), json!({}), json!({"read_timeout": 60_000}));
-    let options = ProxyOptions { shutdown_timeout: Duration::from_secs(15), ..ProxyOptions::default() };
+    let config = datagrams_to(upstream.local_addr().unwrap(), json!({}), json!({"read_timeout": 3_600_000}));
+    let options = ProxyOptions { shutdown_timeout: Duration::from_secs(3600), ..ProxyOptions::default() };
     let (mut stage, address) = taking_in(config, options);
     let (idle, waits) = (client(address).await, client(address).await);
     let mut buffer = [0; 16];
@@ -248,7 +248,7 @@ async fn a_stop_ends_answered_sessions_at_once_and_waits_for_answers_that_are_du
     assert!(!stopping.is_finished());
     upstream.send_to(b"late", from).await.unwrap();
     assert_eq!(hear(&waits).await, "late");
-    tokio::time::timeout(Duration::from_secs(3), stopping).await.expect("no session keeps it").unwrap();
+    tokio::time::timeout(PATIENCE, stopping).await.expect("no session keeps it").unwrap();
 }
 
 #[tokio::test]
