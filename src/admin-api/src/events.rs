@@ -1,7 +1,8 @@
 //! `GET /gwctl/events`: a stream of server-sent events.
 //!
 //! `change` for each version, with its number as id (a client that comes back with `Last-Event-ID` misses none),
-//! `joined`, `left`, `applied` and `refused` for data planes, `missed` when a client was too slow for those.
+//! `joined`, `left`, `applied` and `refused` for data planes, `missed` when a client was too slow for those. A version is
+//! told before anything about a data plane that came later.
 
 use crate::answer::Answer;
 use crate::api::Api;
@@ -128,7 +129,8 @@ impl Feed {
             going = self.is_still_admitted().await
                 && match event {
                     Event::Changed => self.catch_up().await,
-                    Event::Fleet(news) => self.pass_on(news).await,
+                    // It may be of a version that has not been told yet.
+                    Event::Fleet(news) => self.catch_up_if_changed().await && self.pass_on(news).await,
                     Event::Heartbeat => self.queue.send(Bytes::from_static(b":\n\n")).await.is_ok(),
                     Event::End => false,
                 };
@@ -142,6 +144,10 @@ impl Feed {
         let (backend, caller) = (self.api.backend.clone(), self.caller.clone());
         let admitted = tokio::task::spawn_blocking(move || caller::is_still_admitted(backend.as_ref(), &caller)).await;
         admitted.unwrap_or(false)
+    }
+
+    async fn catch_up_if_changed(&mut self) -> bool {
+        !self.versions.has_changed().unwrap_or(false) || self.catch_up().await
     }
 
     /// Tells every version up to the newest.

@@ -141,6 +141,29 @@ async fn events_tell_of_changes_and_data_planes_and_end_with_the_node() {
 }
 
 #[tokio::test]
+async fn a_version_is_told_before_the_data_plane_that_has_it() {
+    let backend = control_plane();
+    let server = start(Face::Admin, backend.clone());
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(b"GET /gwctl/events HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    until(&mut stream, &mut String::new(), "event: hello\n").await;
+    for number in 1..=30 {
+        let id = format!("00000000-0000-4000-8000-{number:012}");
+        let row = serde_json::json!({"id": id, "username": format!("u{number}"), "custom_id": null});
+        let row = row.as_object().unwrap();
+        // Both have happened when the stream comes to its turn.
+        let origin = crate::Origin::default();
+        let version = backend.write(&origin, &mut |write| write.insert("consumers", row.clone())).unwrap();
+        let news = crate::FleetNews { what: "applied", version: Some(version), ..crate::FleetNews::default() };
+        backend.fleet.send(news).unwrap();
+        let mut seen = String::new();
+        until(&mut stream, &mut seen, "event: applied\n").await;
+        let (before, _) = seen.split_once("event: applied\n").unwrap();
+        assert!(before.contains(&format!("event: change\nid: {version}\n")), "{seen}");
+    }
+}
+
+#[tokio::test]
 async fn a_stream_that_comes_back_is_told_what_it_missed() {
     let server = start(Face::Admin, control_plane());
     let make = "POST /consumers HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 16\r\n\r\n{\"username\":\"u\"}";
