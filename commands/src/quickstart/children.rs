@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use std::ffi::OsStr;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::net::TcpListener;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -125,16 +126,24 @@ pub(crate) fn executable() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|error| Failure::because("cannot find the gwctl program", &error))
 }
 
-/// Free ports of loopback. They are let go together, so that none is given twice.
+/// Ports that connections do not take for their own end, on any system with its usual settings: until its node listens
+/// there, nobody comes to one by chance.
+const PORTS: Range<u32> = 10_000..32_000;
+
+/// Free ports of loopback. They are let go together, so that none is given twice; processes begin to look at different
+/// places.
 pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], Failure> {
+    let first = std::process::id().wrapping_mul(211);
+    let mut numbers = PORTS.map(|number| PORTS.start + first.wrapping_add(number) % (PORTS.end - PORTS.start));
     let mut ports = [0; N];
     let mut held = Vec::with_capacity(N);
     for port in &mut ports {
-        let socket = TcpListener::bind("127.0.0.1:0").and_then(|socket| {
-            *port = socket.local_addr()?.port();
-            Ok(socket)
-        });
-        held.push(socket.map_err(|error| Failure::because("cannot find a free port on 127.0.0.1", &error))?);
+        let found = numbers.by_ref().filter_map(|number| u16::try_from(number).ok());
+        let mut free = found.filter_map(|number| Some((number, TcpListener::bind(("127.0.0.1", number)).ok()?)));
+        let none = || Failure::new(format!("cannot find a free port on 127.0.0.1 from {} on", PORTS.start));
+        let (number, socket) = free.next().ok_or_else(none)?;
+        *port = number;
+        held.push(socket);
     }
     Ok(ports)
 }

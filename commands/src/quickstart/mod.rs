@@ -12,7 +12,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 /// The configuration that is applied.
 const TEMPLATE: &str = include_str!("../../../templates/quickstart.yaml");
@@ -20,6 +20,8 @@ const TEMPLATE: &str = include_str!("../../../templates/quickstart.yaml");
 /// Longest wait for one step of the start.
 const STEP_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(100);
+/// Longest wait for an answer that is shown in a line.
+const LINE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Addresses of the parts of the cluster.
 struct Places {
@@ -92,21 +94,17 @@ fn interrupted() -> Result<impl Future<Output = ()>, Failure> {
 }
 
 async fn session(args: &QuickstartArgs, dir: &Path, children: &mut Children) -> Result<(), Failure> {
-    let started = Instant::now();
     let places = start(dir, children).await?;
     traffic::send(&places.proxies).await?;
     show_examples(&places)?;
-    let end = args.exit_after.map(|seconds| started + Duration::from_secs(seconds));
-    let shown = async {
-        if std::io::stdout().is_terminal() && std::io::stdin().is_terminal() {
-            top(&places, children).await
-        } else {
-            status_lines(&places, children).await
-        }
-    };
+    // From now on: a slow machine is not to end a cluster that has shown nothing yet.
+    let end = args.exit_after.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return status_lines(&places, children, end).await;
+    }
     match end {
-        Some(end) => tokio::time::timeout_at(end, shown).await.unwrap_or(Ok(())),
-        None => shown.await,
+        Some(end) => timeout_at(end, top(&places, children)).await.unwrap_or(Ok(())),
+        None => top(&places, children).await,
     }
 }
 
@@ -244,9 +242,9 @@ async fn top(places: &Places, children: &mut Children) -> Result<(), Failure> {
     if ended.success() { Ok(()) } else { Err(Failure::new(format!("gwctl top ended with {ended}"))) }
 }
 
-/// One line a second: how many data planes are in sync and what they answer.
-async fn status_lines(places: &Places, children: &mut Children) -> Result<(), Failure> {
-    let client = traffic::client()?;
+/// One line a second until the end, at least one: how many data planes are in sync and what they answer.
+async fn status_lines(places: &Places, children: &mut Children, end: Option<Instant>) -> Result<(), Failure> {
+    let client = traffic::client(LINE_LIMIT)?;
     loop {
         children.check()?;
         let mut answers = Vec::new();
@@ -266,7 +264,12 @@ async fn status_lines(places: &Places, children: &mut Children) -> Result<(), Fa
             }
             None => println(&format!("control plane does not answer; GET /orders {}", answers.join(" "))),
         }
-        sleep(Duration::from_secs(1)).await;
+        let next = Instant::now() + Duration::from_secs(1);
+        if let Some(end) = end.filter(|end| *end <= next) {
+            sleep_until(end).await;
+            return Ok(());
+        }
+        sleep_until(next).await;
     }
 }
 

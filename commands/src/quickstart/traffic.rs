@@ -20,16 +20,19 @@ const REQUESTS: &[Sample] = &[
 /// Rounds of all requests through each data plane.
 const ROUNDS: usize = 5;
 
-pub(crate) fn client() -> Result<reqwest::Client, Failure> {
+/// Longest wait for one answer, also on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub(crate) fn client(limit: Duration) -> Result<reqwest::Client, Failure> {
     reqwest::Client::builder()
-        .timeout(Duration::from_secs(5))
+        .timeout(limit)
         .build()
         .map_err(|error| Failure::because("cannot make an HTTP client", &error))
 }
 
 /// Sends the requests; fails when an answer is not what the configuration says.
 pub(crate) async fn send(proxies: &[String]) -> Result<(), Failure> {
-    let client = client()?;
+    let client = client(LIMIT)?;
     let mut sent = 0;
     for _ in 0..ROUNDS {
         for proxy in proxies {
