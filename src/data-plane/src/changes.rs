@@ -32,9 +32,10 @@ impl Configured {
         if let Err(outcome) = applied {
             return outcome;
         }
-        self.set_hash(hash);
         let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(version, rows, wipe, took_ms, "changes applied");
+        // Whoever sees the hash finds its line in the log.
+        self.set_hash(hash);
         Outcome::Applied(version)
     }
 
