@@ -1,10 +1,10 @@
 """h2spec: the conformance tests of HTTP/2 and HPACK, at listeners of the proxy with TLS and without."""
-import json, os, socket, threading, time, urllib.request
+import json, os, threading, time, urllib.request
 import xml.etree.ElementTree as xml
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from building import WORK, build, call
-from nodes import with_node
+from nodes import free_ports, with_node
 
 H2SPEC = "v2.2.1+incompatible"
 
@@ -41,19 +41,13 @@ class Quiet(ThreadingHTTPServer):
         """The tests give up requests on purpose."""
 
 
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def serve_all(node, upstream, port):
     """A route for everything; returns when it serves."""
     service = {"name": "all", "url": f"http://127.0.0.1:{upstream}", "routes": [{"paths": ["/"]}]}
     config = json.dumps({"_format_version": "3.0", "services": [service]}).encode()
     request = urllib.request.Request(node.url + "/config", config, {"Content-Type": "application/json"})
-    urllib.request.urlopen(request, timeout=20).close()
-    give_up = time.monotonic() + 20
+    urllib.request.urlopen(request, timeout=60).close()
+    give_up = time.monotonic() + 60
     while True:
         try:
             return urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
@@ -64,7 +58,7 @@ def serve_all(node, upstream, port):
 
 
 def run_h2spec(gwctl, program, results):
-    plain, secure = free_port(), free_port()
+    plain, secure = free_ports(2)
     upstream = Quiet(("127.0.0.1", 0), Echo)
     threading.Thread(target=upstream.serve_forever, daemon=True).start()
     settings = {"database": "off", "proxy_listen": f"127.0.0.1:{plain} http2, 127.0.0.1:{secure} http2 ssl"}

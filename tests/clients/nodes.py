@@ -1,8 +1,21 @@
 """Nodes of the gateway as processes."""
-import os, socket, subprocess, tempfile, time, urllib.request
+import contextlib, itertools, os, socket, subprocess, tempfile, time, urllib.request
 from pathlib import Path
 
 EXPRESSIONS = {"router_flavor": "expressions"}
+GIVEN = itertools.count()
+
+
+def free_ports(count):
+    """Ports that connections do not take for their own end on a system with its usual settings: until somebody listens
+    there, nobody comes to one by chance. None is given twice."""
+    ports = []
+    while len(ports) < count:
+        port = 10_000 + (os.getpid() * 211 + next(GIVEN)) % 22_000
+        with contextlib.suppress(OSError):
+            socket.create_server(("127.0.0.1", port)).close()
+            ports.append(port)
+    return ports
 
 
 class NoNode(Exception):
@@ -14,9 +27,7 @@ class Node:
 
     def __init__(self, gwctl, **settings):
         self.folder = tempfile.TemporaryDirectory(prefix="gwctl-clients-")
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0)), two.bind(("127.0.0.1", 0))
-            admin, proxy = one.getsockname()[1], two.getsockname()[1]
+        admin, proxy = free_ports(2)
         self.url = f"http://127.0.0.1:{admin}"
         variables = {"prefix": self.folder.name, "admin_listen": f"127.0.0.1:{admin}",
                      "proxy_listen": f"127.0.0.1:{proxy}", "status_listen": "off", **settings}
@@ -26,7 +37,7 @@ class Node:
                 "PATH": os.environ["PATH"], **{f"KONG_{key.upper()}": value for key, value in variables.items()}})
 
     def __enter__(self):
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + 120
         while True:
             try:
                 urllib.request.urlopen(self.url + "/status", timeout=5).close()
@@ -40,7 +51,7 @@ class Node:
     def __exit__(self, *_):
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
