@@ -6,11 +6,10 @@ mod rollback;
 mod tokens;
 mod writers;
 
-use gwctl_testkit::{Answer, Cluster, Node, Request, delete, get, patch, post, request, wait_until};
+use gwctl_testkit::{Answer, Cluster, LIMIT, Node, Request, delete, get, patch, post, request, wait_until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 const GWCTL: &str = env!("CARGO_BIN_EXE_gwctl");
 
@@ -109,7 +108,7 @@ struct Events(BufReader<TcpStream>);
 impl Events {
     fn open(port: u16, query: &str) -> Self {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
         write!(stream, "GET /gwctl/events{query} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         let mut events = Self(BufReader::new(stream));
         events.until("hello");

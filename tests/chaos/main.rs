@@ -91,8 +91,9 @@ impl World {
         });
         let (_, digest, _) = self.fleet();
         for link in &self.links {
-            let own = get(link.dp.status(), "/status").json()["configuration_hash"].clone();
-            assert_eq!(own, digest, "the data plane says so as well");
+            wait_until("the data plane to say so as well", || {
+                get(link.dp.status(), "/status").json()["configuration_hash"] == digest
+            });
         }
     }
 

@@ -25,6 +25,14 @@ fn apply_waits_for_a_share_of_the_fleet_and_names_who_is_missing() {
         std::fs::write(&file, text).unwrap();
     };
     write("one.test");
+    let first = run(&["apply", "-f", &file, "--wait=50%"]);
+    assert_eq!(first.code, 0, "{}", first.err);
+    wait_until("the other one to be withheld it", || {
+        let rows = get(cp.admin(), "/gwctl/fleet").json();
+        let items = rows["items"].as_array().cloned().unwrap_or_default();
+        items.iter().any(|item| item["sync_status"] == "plugin_set_incompatible")
+    });
+    // Nothing is left to change; it waits all the same.
     let missing = run(&["apply", "-f", &file, "--wait", "--timeout", "3s"]);
     assert_eq!(missing.code, 3, "{}", missing.err);
     assert!(missing.err.contains("error: 1 of 2 data planes do not have version 2 after 3 s"), "{}", missing.err);

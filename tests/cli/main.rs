@@ -9,8 +9,8 @@ mod help;
 mod history;
 mod live;
 
+use gwctl_testkit::free_ports;
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -52,8 +52,8 @@ fn path(folder: &Path, name: &str) -> String {
 
 /// An address where nobody listens.
 fn nobody() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    format!("http://{}", listener.local_addr().unwrap())
+    let [port] = free_ports();
+    format!("http://127.0.0.1:{port}")
 }
 
 #[test]

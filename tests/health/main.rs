@@ -75,9 +75,9 @@ fn created(answer: Answer) {
     assert_eq!(answer.status, 201, "{}", answer.body);
 }
 
-/// Probes five times a second that turn a target at the first result.
+/// Probes five times a second that turn a target at the first result, which may take its time.
 fn active() -> Value {
-    json!({"active": {"healthy": {"interval": 0.2, "successes": 1},
+    json!({"active": {"timeout": 60, "healthy": {"interval": 0.2, "successes": 1},
         "unhealthy": {"interval": 0.2, "tcp_failures": 1, "http_failures": 1, "timeouts": 1}}})
 }
 

@@ -65,7 +65,9 @@ fn connections_made_before_the_node_ran_are_answered_by_it() {
     for _ in 0..20 {
         assert_eq!(get(proxy, "/").status, 404);
     }
-    let log = std::fs::read_to_string(cluster.path("node.log")).unwrap();
-    assert!(log.contains(&format!("address=127.0.0.1:{unknown}")), "{log}");
+    wait_until("the log to name the socket that nobody wants", || {
+        let log = std::fs::read_to_string(cluster.path("node.log")).unwrap();
+        log.contains(&format!("address=127.0.0.1:{unknown}"))
+    });
     drop(supervised);
 }

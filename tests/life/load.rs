@@ -1,12 +1,11 @@
 //! Clients that keep asking, and upgraded connections that keep echoing.
 
-use gwctl_testkit::{Request, read_answer, request, wait_until};
+use gwctl_testkit::{LIMIT, Request, read_answer, request, wait_until};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Clients that ask for `/echo` until they are told to stop: half on new connections, half on kept ones.
 pub(crate) struct Load {
@@ -84,7 +83,7 @@ fn ask_kept(port: u16, kept: &mut Option<Kept>) -> std::io::Result<u16> {
 
 fn connect(port: u16) -> std::io::Result<Kept> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_read_timeout(Some(LIMIT))?;
     Ok(Kept { stream: BufReader::new(stream), used: false })
 }
 
@@ -141,7 +140,7 @@ pub(crate) struct Upgraded(TcpStream);
 impl Upgraded {
     pub(crate) fn open(port: u16, path: &str) -> Self {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
         let head = format!(
             "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"

@@ -1,15 +1,14 @@
 //! When connections, descriptors or memory run out, clients are turned away and the node lives.
 
 use crate::{GWCTL, figure, route_to, wait_for_log};
-use gwctl_testkit::{Cluster, Node, Upstream, get, wait_until};
+use gwctl_testkit::{Cluster, LIMIT, Node, Upstream, get, wait_until};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 /// What a new client hears.
 fn hears(port: u16) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
     let _ = stream.write_all(b"GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer);

@@ -123,7 +123,7 @@ pub(crate) fn start_with_file(options: &NodeOptions, file: &Path) -> Node {
 fn a_data_plane_changes_its_binary_and_its_websockets_get_the_time_to_drain() {
     let cluster = Cluster::new(GWCTL);
     let cp = cluster.start(&cluster.options("cp", "control_plane"));
-    let options = cluster.options("dp", "data_plane").set("shutdown_grace", 30);
+    let options = cluster.options("dp", "data_plane").set("shutdown_grace", 3600);
     let mut dp = cluster.start(&options);
     let upstream = gwctl_testkit::Upstream::start();
     for (name, port) in [("echo", upstream.port), ("socket", echoing_upstream())] {
@@ -177,7 +177,7 @@ fn a_supervisor_hears_who_serves_and_that_the_node_stops() {
     let cluster = Cluster::new(GWCTL);
     let (ears, path) = (cluster.path("notify"), cluster.path("node"));
     let socket = std::os::unix::net::UnixDatagram::bind(&ears).unwrap();
-    socket.set_read_timeout(Some(std::time::Duration::from_secs(30))).unwrap();
+    socket.set_read_timeout(Some(gwctl_testkit::LIMIT)).unwrap();
     let heard = || {
         let mut bytes = [0; 256];
         let length = socket.recv(&mut bytes).expect("the node tells its supervisor");
@@ -352,16 +352,18 @@ fn clients_that_send_datagrams_are_answered_throughout() {
     let (answered, lost) = std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
             let (mut answered, mut lost) = (0, 0);
-            while !stop.load(Ordering::Relaxed) {
-                *(if ask(10_000) { &mut answered } else { &mut lost }) += 1;
+            loop {
+                *(if ask(60_000) { &mut answered } else { &mut lost }) += 1;
+                if stop.load(Ordering::Relaxed) {
+                    return (answered, lost);
+                }
             }
-            (answered, lost)
         });
         let first = node.id();
         let heir = upgrade(&mut node, &cluster.path("node"), first);
         stop.store(true, Ordering::Relaxed);
         let counts = asking.join().unwrap();
-        assert!(ask(10_000), "the new process answers alone");
+        assert!(ask(60_000), "the new process answers alone");
         drop(heir);
         counts
     });

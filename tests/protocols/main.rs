@@ -10,7 +10,7 @@ use tools::{Chain, Server, Stage, program, run, said};
 
 /// What curl shows: head and body.
 fn curl(arguments: &[&str]) -> String {
-    said("curl", &[&["-sik", "--max-time", "20"], arguments].concat(), "")
+    said("curl", &[&["-sik", "--max-time", "60"], arguments].concat(), "")
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_haproxy_in_front_names_the_client_by_the_proxy_protocol() {
     stage.make("/services", &service);
     stage.make("/services/s/routes", &json!({"paths": ["/"], "strip_path": false}));
     let settings = format!(
-        "defaults\n mode tcp\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n\
+        "defaults\n mode tcp\n timeout connect 60s\n timeout client 60s\n timeout server 60s\n\
          listen front\n bind 127.0.0.1:{front}\n server one 127.0.0.1:{behind} send-proxy-v2\n"
     );
     let file = stage.file("haproxy.cfg", &settings).display().to_string();

@@ -84,8 +84,8 @@ fn refuse_and_converge(protocol: &str, settings: [&str; 2]) {
         assert_eq!(hash, serde_json::Value::Null, "{protocol}, {kind}: its hash is gone with it");
         cp.restart();
         wait_until("everything to come again", || with_key(&dp, "alices-key") == 200);
-        let own = get(dp.status(), "/status").json()["configuration_hash"].clone();
         wait_until("the fleet to be in sync", || {
+            let own = get(dp.status(), "/status").json()["configuration_hash"].clone();
             let member = &get(cp.admin(), "/gwctl/fleet").json()["items"][0];
             member["protocol"] == protocol && member["connected"] == true && member["config_hash"] == own
         });

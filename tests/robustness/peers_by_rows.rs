@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const OWN_SYNC: &str = "Gwctl-Sync: 1\r\n";
 /// Time until a flood is cut: buffers fill, then the time for a write passes.
-const FLOOD_LIMIT: Duration = Duration::from_secs(150);
+const FLOOD_LIMIT: Duration = Duration::from_secs(300);
 const NODE: &str = "00000000-0000-4000-8000-0000000000ee";
 const V2: &str = "Sec-WebSocket-Protocol: kong.meta.v1\r\n";
 
@@ -102,6 +102,7 @@ fn reports_that_cannot_be_right_harm_only_the_row_of_who_tells_them() {
         kong_version: "3.9.1".to_owned(),
         ..Hello::default()
     };
+    let began = Instant::now();
     let mut link = upgraded_by(&attacked.cluster, 1, "v1", OWN_SYNC);
     link.write_all(&tell(&FromDp::Hello(Box::new(hello)))).unwrap();
     for _ in 0..2000 {
@@ -111,7 +112,9 @@ fn reports_that_cannot_be_right_harm_only_the_row_of_who_tells_them() {
     link.flush().unwrap();
     attacked.still_serves("during");
     let copies = attacked.cp.log().matches("data plane is sent the whole configuration").count();
-    assert!(copies < 10, "{copies} copies for the asking");
+    // One each five seconds at most.
+    let most = 9 + began.elapsed().as_secs() / 5;
+    assert!(copies as u64 <= most, "{copies} copies for the asking");
     drop(link);
     attacked.still_serves("after");
 }
@@ -157,9 +160,12 @@ fn peers_that_flood_and_read_nothing_are_cut_by_every_protocol() {
     });
     let peak = peak_memory(&attacked.cp);
     assert!(peak < 200, "{peak} MiB");
-    let log = attacked.cp.log();
-    assert_eq!(log.matches("peer reads nothing for 30 s").count(), 2, "{log}");
-    assert_eq!(log.matches("pings while the data plane read nothing").count(), 1, "{log}");
+    // A connection is told of when it has ended.
+    wait_until("the reasons to be told", || {
+        let log = attacked.cp.log();
+        log.matches("peer reads nothing for 30 s").count() == 2
+            && log.matches("pings while the data plane read nothing").count() == 1
+    });
     attacked.still_serves("after");
 }
 

@@ -5,12 +5,11 @@ use super::{GWCTL, assert_says, is_well, peak_memory};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use gwctl_certs::{Peers, Trust};
-use gwctl_testkit::{Cluster, Node, NodeOptions, Upstream, get, post, wait_until};
+use gwctl_testkit::{Cluster, LIMIT, Node, NodeOptions, Upstream, get, post, wait_until};
 use rustls::{ServerConnection, StreamOwned};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
 
 pub(crate) type Stream = StreamOwned<ServerConnection, TcpStream>;
 
@@ -48,8 +47,8 @@ impl Impostor {
     }
 
     fn upgrade(&self, stream: TcpStream, first: &[u8]) -> std::io::Result<Stream> {
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-        stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+        stream.set_read_timeout(Some(LIMIT))?;
+        stream.set_write_timeout(Some(LIMIT))?;
         let mut stream = StreamOwned::new(ServerConnection::new(self.peers.server_config().unwrap()).unwrap(), stream);
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") {

@@ -37,8 +37,8 @@ fn read_head(stream: &TcpStream) {
 #[test]
 fn requests_under_way_are_answered_after_sigterm() {
     let cluster = Cluster::new(GWCTL);
-    let mut node =
-        cluster.start(&cluster.options("node", "traditional").set("proxy_access_log", "logs/access.log json"));
+    let options = cluster.options("node", "traditional").set("proxy_access_log", "logs/access.log json");
+    let mut node = cluster.start(&options.set("shutdown_grace", 3600));
     let (port, arrivals, released) = held_upstream();
     let service = json!({"name": "late", "host": "127.0.0.1", "port": port});
     assert_eq!(post(node.admin(), "/services", &service).status, 201);

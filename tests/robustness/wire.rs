@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// Longest wait for a node to say or end something.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = gwctl_testkit::LIMIT;
 
 /// A connection to a port of loopback.
 pub(crate) fn connect(port: u16) -> TcpStream {

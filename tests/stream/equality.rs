@@ -2,7 +2,7 @@
 //! by what it answers.
 
 use super::{Fleet, copies};
-use gwctl_testkit::{Node, Request, post, request};
+use gwctl_testkit::{Node, Request, post, request, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -129,8 +129,8 @@ fn a_node_built_by_changes_equals_one_that_was_given_everything() {
     fleet.dps.push(fleet.cluster.start(&fleet.cluster.options("fresh", "data_plane")));
     // Both by the digest of every row, which each of them makes of what it has.
     fleet.in_sync();
-    let applied = fleet.dps[0].log().matches("configuration in force").count();
-    assert!(applied > 50 && copies(&fleet.dps[0].log()) == 1, "{applied} times changes:\n{}", fleet.dps[0].log());
+    wait_until("the changes to be logged", || fleet.dps[0].log().matches("configuration in force").count() > 50);
+    assert_eq!(copies(&fleet.dps[0].log()), 1, "{}", fleet.dps[0].log());
 
     let mut statuses = BTreeSet::new();
     for number in 0..ROUTES {

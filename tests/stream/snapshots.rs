@@ -3,7 +3,7 @@
 use super::{Fleet, copies};
 use gwctl_entities::{NodeKind, Registry, RegistryOptions};
 use gwctl_store::{DataPlaneCache, Opening, Portion};
-use gwctl_testkit::{Cluster, Node, Upstream, get, post, wait_until};
+use gwctl_testkit::{Cluster, Node, Relay, Upstream, get, post, wait_until};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ const CONSUMERS: usize = 6000;
 
 /// Moments at which the node is killed while the configuration comes in.
 const KILLS: u32 = 10;
+/// Bytes of the link after which it is killed first, twice as many the next time: no copy is as small as that.
+const FIRST_KILL: u32 = 8000;
 
 fn consumers(port: u16) {
     for first in (0..CONSUMERS).step_by(2000) {
@@ -52,7 +54,9 @@ fn a_node_killed_at_any_moment_of_a_copy_has_the_old_configuration_or_the_new_on
     let cluster = Cluster::new(super::GWCTL);
     let mut cp = cluster.start(&cluster.options("cp", "control_plane"));
     post(cp.admin(), "/consumers", &json!({"username": "old"}));
-    let mut dp = cluster.start(&cluster.options("dp", "data_plane"));
+    let relay = Relay::start(cluster.cluster_port());
+    let options = cluster.options("dp", "data_plane");
+    let mut dp = cluster.start(&options.set("cluster_control_plane", format!("127.0.0.1:{}", relay.port)));
     let folder = cluster.path("dp").join("dbless.lmdb");
     wait_until("the old configuration", || dp.log().contains("configuration in force"));
     let old = version(&cp);
@@ -66,12 +70,16 @@ fn a_node_killed_at_any_moment_of_a_copy_has_the_old_configuration_or_the_new_on
     let (mut cut_short, mut finished) = (0, 0);
     for kill in 0..KILLS {
         let logged = dp.log().len();
+        // Some die when hardly anything has come, others when almost everything is there.
+        relay.hold_after(FIRST_KILL << kill);
         dp.restart();
-        wait_until("the copy to begin", || copies(&dp.log()[logged..]) > 0 || dp.log()[logged..].contains("in force"));
-        // Some die at once, others when almost everything is there.
-        let until = Instant::now() + Duration::from_millis(u64::from(kill) * 40);
+        wait_until("the copy to be held up", || relay.is_held() || dp.log()[logged..].contains("in force"));
+        // Some die at once, others when they have done with what has come.
+        let until = Instant::now() + Duration::from_millis(u64::from(kill % 3) * 100);
         wait_until("the moment of the kill", || Instant::now() >= until);
         dp.kill();
+        relay.cut();
+        relay.hold(false);
         match cached(&folder) {
             (version, 1) if version == old => cut_short += 1,
             (version, CONSUMERS) if version == new => finished += 1,

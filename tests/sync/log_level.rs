@@ -70,7 +70,9 @@ fn a_node_with_rpc_alone_is_configured_by_v1_and_answers_calls() {
     wait_until("the capability to be shown", || reachable(&rows()).is_some());
     let path = reachable(&rows()).unwrap_or_default();
     assert_eq!(get(cp.admin(), &path).status, 200);
-    let shown = get(cp.admin(), "/gwctl/fleet").json()["items"][0].clone();
-    assert_eq!((&shown["protocol"], &shown["connected"]), (&json!("v1"), &json!(true)));
+    wait_until("it to be configured by v1", || {
+        let shown = get(cp.admin(), "/gwctl/fleet").json()["items"][0].clone();
+        shown["protocol"] == "v1" && shown["connected"] == true
+    });
     wait_until("it to be ready by v1", || get(dp.status(), "/status/ready").status == 200);
 }

@@ -4,7 +4,7 @@ use crate::fleet::date_seconds;
 use crate::{ChangeOperation, Client, ClientError, ListQuery, Options, Token};
 use gwctl_entities::Map;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 /// An Admin API with these answers by path: status and body. Other paths are 404, `/head` tells the request's head.
 async fn server(answers: &'static [(&'static str, u16, &'static str)]) -> Client {
@@ -121,7 +121,10 @@ async fn what_is_not_there_is_none_and_its_delete_no_error() {
 
 #[tokio::test]
 async fn nobody_listening_is_unreachable_with_address_and_hint() {
-    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    // Taken and not listened on, so that no other test comes to it.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
     let client = Client::new(&Options::of(format!("127.0.0.1:{port}"))).unwrap();
     let error = client.node().await.unwrap_err();
     assert!(error.is_unreachable() && error.hint().is_some());

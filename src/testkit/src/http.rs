@@ -3,7 +3,6 @@
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 /// A request to a port of loopback.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +36,7 @@ impl Answer {
 /// Sends a request on a connection of its own; an error when nobody answers.
 pub fn request(port: u16, request: &Request<'_>) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_read_timeout(Some(crate::LIMIT))?;
     let mut head = format!("{} {} HTTP/1.1\r\nConnection: close\r\n", request.method, request.path);
     if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
         head += &format!("Host: 127.0.0.1:{port}\r\n");

@@ -18,7 +18,7 @@ pub use upstream::Upstream;
 use std::time::{Duration, Instant};
 
 /// Time a condition has to come true.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Waits until the probe gives a value; panics with `what` after [`LIMIT`].
 pub fn wait_for<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {

@@ -1,7 +1,8 @@
 //! Nodes as real processes that never outlive the test.
 
-use crate::{Request, request, wait_until};
+use crate::{Request, request, wait_for, wait_until};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -65,7 +66,8 @@ impl Node {
         let log = options.prefix.with_extension("log");
         let out = File::options().create(true).append(true).open(&log).unwrap();
         let variables = options.settings.iter().map(|(key, value)| (format!("KONG_{}", key.to_uppercase()), value));
-        let child = Command::new(executable)
+        let mut command = Command::new(executable);
+        let command = command
             .arg("start")
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -73,22 +75,26 @@ impl Node {
             .envs(variables)
             .stdin(Stdio::null())
             .stdout(out.try_clone().unwrap())
-            .stderr(out)
-            .spawn()
-            .unwrap();
+            .stderr(out);
+        // A script that was just written is busy while a process that another test starts has not got rid of it.
+        let child = wait_for("the program not to be busy", || match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => None,
+            spawned => Some(spawned.unwrap()),
+        });
         Self { child, options: options.clone(), log, executable: executable.to_owned() }
     }
 
-    /// Starts a node and waits until its Admin API, or else its status listener, answers.
+    /// Starts a node and waits until its Admin API and its status listener answer, which come after everything else.
     pub fn start(executable: &Path, options: &NodeOptions) -> Self {
         let mut node = Self::spawn(executable, options);
-        let port = node.port("admin_listen").or_else(|| node.port("status_listen")).expect("a listener to ask");
+        let ports: Vec<u16> = ["admin_listen", "status_listen"].iter().filter_map(|key| node.port(key)).collect();
+        assert!(!ports.is_empty(), "a listener to ask");
         let ask = Request { method: "GET", path: "/status", ..Request::default() };
         wait_until("the node to answer", || {
             if let Some(status) = node.child.try_wait().unwrap() {
                 panic!("the node ended with {status}:\n{}", node.log());
             }
-            request(port, &ask).is_ok_and(|answer| answer.status == 200)
+            ports.iter().all(|port| request(*port, &ask).is_ok_and(|answer| answer.status == 200))
         });
         node
     }
@@ -118,9 +124,11 @@ impl Node {
         self.child.id()
     }
 
-    /// Everything the node has logged.
+    /// Everything the node has logged, in whole lines: one that it is writing now may be there by half.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
+        let mut log = std::fs::read(&self.log).unwrap_or_default();
+        log.truncate(log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+        String::from_utf8(log).expect("a log in UTF-8")
     }
 
     /// SIGKILL.

@@ -24,12 +24,22 @@ struct State {
     left: AtomicI64,
     /// Bytes are taken from neither side: the connection looks open and nothing moves.
     still: AtomicBool,
+    /// At the limit the wire is held still and not cut.
+    holds: AtomicBool,
     /// New connections are closed at once.
     closed: AtomicBool,
     up: AtomicU64,
     down: AtomicU64,
     connections: AtomicUsize,
     open: Mutex<Vec<(TcpStream, TcpStream)>>,
+}
+
+impl State {
+    fn wait_while_still(&self) {
+        while self.still.load(Ordering::Relaxed) {
+            thread::sleep(TICK);
+        }
+    }
 }
 
 impl Relay {
@@ -76,7 +86,19 @@ impl Relay {
 
     /// Cuts all connections after so many more bytes in either direction, in the middle of whatever they belong to.
     pub fn cut_after(&self, bytes: u32) {
+        self.state.holds.store(false, Ordering::Relaxed);
         self.state.left.store(i64::from(bytes), Ordering::Relaxed);
+    }
+
+    /// Holds everything still after so many more bytes in either direction, in the middle of whatever they belong to.
+    pub fn hold_after(&self, bytes: u32) {
+        self.state.holds.store(true, Ordering::Relaxed);
+        self.state.left.store(i64::from(bytes), Ordering::Relaxed);
+    }
+
+    /// Whether everything is held still.
+    pub fn is_held(&self) -> bool {
+        self.state.still.load(Ordering::Relaxed)
     }
 
     /// Whether a cut that was ordered has happened.
@@ -113,20 +135,30 @@ fn pump(mut from: &TcpStream, mut to: &TcpStream, state: &State, moved: &AtomicU
     from.set_read_timeout(Some(TICK)).unwrap();
     let mut bytes = vec![0; 16 * 1024];
     loop {
-        if state.still.load(Ordering::Relaxed) {
-            thread::sleep(TICK);
-            continue;
-        }
+        state.wait_while_still();
         let length = match from.read(&mut bytes) {
             Ok(0) => break,
             Ok(length) => length,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
             Err(_) => break,
         };
+        // What was read while the order came waits as well.
+        state.wait_while_still();
         let allowed = allowed(state, length);
         moved.fetch_add(allowed as u64, Ordering::Relaxed);
-        if to.write_all(&bytes[..allowed]).is_err() || allowed < length {
+        if to.write_all(&bytes[..allowed]).is_err() {
             break;
+        }
+        if allowed < length {
+            if !state.holds.load(Ordering::Relaxed) {
+                break;
+            }
+            state.still.store(true, Ordering::Relaxed);
+            state.wait_while_still();
+            moved.fetch_add((length - allowed) as u64, Ordering::Relaxed);
+            if to.write_all(&bytes[allowed..length]).is_err() {
+                break;
+            }
         }
     }
     let _ = from.shutdown(Shutdown::Both);
@@ -167,5 +199,18 @@ mod tests {
         relay.refuse(true);
         assert!(request(relay.port, &asked).is_err());
         assert_eq!(relay.connections(), 4);
+    }
+
+    #[test]
+    fn a_wire_that_is_held_goes_on_where_it_was() {
+        let upstream = Upstream::start();
+        let relay = Relay::start(upstream.port);
+        relay.hold_after(10);
+        let port = relay.port;
+        let client = thread::spawn(move || get(port, "/x").status);
+        crate::wait_until("the wire to be held", || relay.is_held());
+        assert_eq!((relay.bytes(), upstream.requests()), ((10, 0), 0));
+        relay.hold(false);
+        assert_eq!(client.join().unwrap(), 200);
     }
 }

@@ -24,9 +24,10 @@ struct Running {
 }
 
 impl Upstream {
-    /// Starts it on a free port.
+    /// Starts it on a free port, which nobody takes by chance while it is stopped.
     pub fn start() -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").unwrap())
+        let [port] = crate::free_ports();
+        Self::start_at(port)
     }
 
     /// Starts it on the port of one that was stopped.
