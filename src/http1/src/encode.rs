@@ -149,9 +149,7 @@ pub fn write_response(
 
 /// Whether a `Connection` among the headers is left out since the persistence says it.
 fn is_ours(value: Value<'_>, persistence: Persistence) -> bool {
-    let value = value.as_bytes();
-    persistence != Persistence::Upgrade
-        && (value.eq_ignore_ascii_case(b"close") || value.eq_ignore_ascii_case(b"keep-alive"))
+    persistence != Persistence::Upgrade && (value.is_word(b"close") || value.is_word(b"keep-alive"))
 }
 
 fn write_length(out: &mut BytesMut, headers: &Headers, length: u64) {

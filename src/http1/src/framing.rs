@@ -99,7 +99,7 @@ pub fn keeps_alive(version: Version, headers: &Headers) -> bool {
     if !headers.contains(CONNECTION) {
         return version == Version::HTTP_11;
     }
-    if headers.get_all(CONNECTION).all(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive")) {
+    if headers.get_all(CONNECTION).all(|value| value.is_word(b"keep-alive")) {
         return true;
     }
     !has_token(headers, CONNECTION, b"close")

@@ -230,7 +230,13 @@ impl Headers {
     /// Removes the headers with these names.
     pub fn remove_all(&mut self, names: Names) {
         if self.contains_any(names) {
-            self.remove_where(|field, _| names.0 & bit(field) != 0);
+            for field in &mut self.fields {
+                if field.state & REMOVED == 0 && names.0 & bit(field) != 0 {
+                    field.state |= REMOVED;
+                    self.removed += 1;
+                }
+            }
+            self.present &= !names.0;
         }
     }
 

@@ -49,15 +49,15 @@ fn lines(bytes: &[u8], mut at: usize, most: usize) -> Option<(usize, Vec<Field>)
     let mut fields = Vec::with_capacity(ROOM);
     loop {
         let start = at;
-        while TOKEN[usize::from(*bytes.get(at)?)] {
-            at += 1;
-        }
+        at = skip(bytes, start, name_end)?;
         let name = &bytes[start..at];
         if name.is_empty() {
             return (bytes.get(at..at + 2)? == b"\r\n").then_some((at + 2, fields));
         }
-        let value = at + 2;
-        if bytes.get(at..value)? != b": " || fields.len() == most {
+        let (known, value) = (number(name), at + 2);
+        // Letter by letter only where it is not clear that it is a name.
+        let is_name = known != 0 || name.iter().all(|byte| TOKEN[usize::from(*byte)]);
+        if !is_name || bytes.get(at..value)? != b": " || fields.len() == most {
             return None;
         }
         let end = skip(bytes, value, value_end)?;
@@ -71,7 +71,7 @@ fn lines(bytes: &[u8], mut at: usize, most: usize) -> Option<(usize, Vec<Field>)
             value: value as u32,
             value_length: (end - value) as u32,
             name_length: u16::try_from(name.len()).ok()?,
-            known: number(name),
+            known,
             state: REGULAR,
         });
         at = end + 2;
@@ -81,35 +81,53 @@ fn lines(bytes: &[u8], mut at: usize, most: usize) -> Option<(usize, Vec<Field>)
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x8080_8080_8080_8080;
 
-/// Marks the bytes below `least` and those that are 127. Right up to the first that is marked.
-fn marked(word: u64, least: u8) -> u64 {
-    let deleted = word ^ (ONES * 127);
-    let below = word.wrapping_sub(ONES * u64::from(least)) & !word;
-    (below | (deleted.wrapping_sub(ONES) & !deleted)) & TOPS
+/// Marks the bytes below `least`. Right up to the first that is marked, as all of these.
+fn below(word: u64, least: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(least)) & !word & TOPS
+}
+
+/// Marks the bytes that are this one.
+fn equal(word: u64, byte: u8) -> u64 {
+    below(word ^ (ONES * u64::from(byte)), 1)
+}
+
+/// Marks what ends a name: a colon, blanks, control characters, whatever is not ASCII.
+fn name_end(word: u64) -> u64 {
+    target_end(word) | equal(word, b':')
 }
 
 /// Marks what ends a target: blanks, control characters, whatever is not ASCII.
 fn target_end(word: u64) -> u64 {
-    marked(word, b'!') | (word & TOPS)
+    below(word, b'!') | equal(word, 127) | (word & TOPS)
 }
 
 /// Marks what ends a value: control characters. A tab ends it, too, and so makes the head one that is not plain.
 fn value_end(word: u64) -> u64 {
-    marked(word, b' ')
+    below(word, b' ') | equal(word, 127)
+}
+
+/// Whether no control character is in a text, a tab included.
+pub(crate) fn is_without_controls(text: &[u8]) -> bool {
+    skip(text, 0, value_end).is_none()
 }
 
 /// The first byte from here that is marked, eight looked at together; None when there is none.
-fn skip(bytes: &[u8], mut at: usize, marks: fn(u64) -> u64) -> Option<usize> {
+#[inline]
+fn skip(bytes: &[u8], mut at: usize, marks: impl Fn(u64) -> u64) -> Option<usize> {
+    let first = |eight| match marks(u64::from_le_bytes(eight)) {
+        0 => None,
+        marks => Some(marks.trailing_zeros() as usize / 8),
+    };
     let mut rest = bytes.get(at..)?;
     while let Some((eight, after)) = rest.split_first_chunk() {
-        let marks = marks(u64::from_le_bytes(*eight));
-        if marks != 0 {
-            return Some(at + marks.trailing_zeros() as usize / 8);
+        if let Some(place) = first(*eight) {
+            return Some(at + place);
         }
         (rest, at) = (after, at + 8);
     }
-    let single = |byte: &u8| marks(u64::from(*byte) | !0xff & (ONES * u64::from(b'a'))) & 0xff != 0;
-    rest.iter().position(single).map(|place| at + place)
+    let mut last = [b'a'; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    first(last).map(|place| at + place)
 }
 
 #[cfg(test)]
@@ -125,7 +143,9 @@ mod tests {
                 let value = (byte < 32 || byte == 127).then_some(place);
                 let target = (byte <= 32 || byte >= 127).then_some(place);
                 assert_eq!(skip(&bytes, 0, value_end), value, "{byte} at {place}");
+                let name = if byte == b':' { Some(place) } else { target };
                 assert_eq!(skip(&bytes, 0, target_end), target, "{byte} at {place}");
+                assert_eq!(skip(&bytes, 0, name_end), name, "{byte} at {place}");
             }
         }
         assert_eq!(skip(b"abc", 4, value_end), None);
@@ -156,6 +176,8 @@ mod tests {
             "GET / HTTP/1.1\r\nA: b\n\r\n",
             "GET / HTTP/1.1\r\nA : b\r\n\r\n",
             "GET / HTTP/1.1\r\n: b\r\n\r\n",
+            "GET / HTTP/1.1\r\nA(B: c\r\n\r\n",
+            "GET / HTTP/1.1\r\nKeep\rAlive: b\r\n\r\n",
             "GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n",
             "GET / HTTP/1.1\r\nA: 1\r\nB: 2\r\nC: 3\r\nD: 4\r\n\r\n",
             "GET / HTTP/1.1\r\nA: b\r\n",

@@ -1,5 +1,6 @@
 //! Values of headers.
 
+use crate::plain::is_without_controls;
 use http::header::HeaderValue;
 use std::fmt;
 
@@ -15,15 +16,8 @@ pub trait AsValue {
 
 impl<'v> Value<'v> {
     /// A text, if it can be a value.
-    pub const fn new(bytes: &'v [u8]) -> Option<Value<'v>> {
-        let mut at = 0;
-        while at < bytes.len() {
-            if (bytes[at] < b' ' && bytes[at] != b'\t') || bytes[at] == 127 {
-                return None;
-            }
-            at += 1;
-        }
-        Some(Value(bytes))
+    pub fn new(bytes: &'v [u8]) -> Option<Value<'v>> {
+        (is_without_controls(bytes) || is_value(bytes)).then_some(Value(bytes))
     }
 
     /// Its bytes.
@@ -33,8 +27,14 @@ impl<'v> Value<'v> {
 
     /// Its text, if it is of visible ASCII characters, blanks and tabs.
     pub fn to_str(self) -> Option<&'v str> {
-        let plain = self.0.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
-        if plain { std::str::from_utf8(self.0).ok() } else { None }
+        // Other control characters are in no value.
+        if self.0.is_ascii() { std::str::from_utf8(self.0).ok() } else { None }
+    }
+
+    /// Whether it is this word, in any case. Most write it as it is given.
+    #[inline]
+    pub fn is_word(self, lower: &[u8]) -> bool {
+        self.0 == lower || self.0.eq_ignore_ascii_case(lower)
     }
 
     /// Its length in bytes.
@@ -59,11 +59,20 @@ impl Value<'static> {
     /// # Panics
     /// When it cannot be a value: use it for constants.
     pub const fn from_static(text: &'static str) -> Value<'static> {
-        match Value::new(text.as_bytes()) {
-            Some(value) => value,
-            None => panic!("a control character in a value"),
-        }
+        assert!(is_value(text.as_bytes()), "a control character in a value");
+        Value(text.as_bytes())
     }
+}
+
+const fn is_value(bytes: &[u8]) -> bool {
+    let mut at = 0;
+    while at < bytes.len() {
+        if (bytes[at] < b' ' && bytes[at] != b'\t') || bytes[at] == 127 {
+            return false;
+        }
+        at += 1;
+    }
+    true
 }
 
 /// A number as the value of a header.
