@@ -52,14 +52,15 @@ enum Takes {
 type Took<'r> = Option<(Span, Option<&'r Pattern>)>;
 
 impl Matcher {
-    fn key(&self) -> (Reverse<(u64, Uuid)>, &str, u32, u32) {
-        (self.order, &self.route.filed.route.id, self.part, self.path)
+    /// What tells matchers of the same order apart.
+    fn place(&self) -> (&str, u32, u32) {
+        (&self.route.filed.route.id, self.part, self.path)
     }
 }
 
 impl Ord for Matcher {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
+        self.order.cmp(&other.order).then_with(|| self.place().cmp(&other.place()))
     }
 }
 

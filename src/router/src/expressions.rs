@@ -39,8 +39,9 @@ struct Matcher {
 }
 
 impl Matcher {
-    fn key(&self) -> (Reverse<(u64, Uuid)>, &str, u32) {
-        (self.order, &self.route.filed.route.id, self.part)
+    /// What tells matchers of the same order apart.
+    fn place(&self) -> (&str, u32) {
+        (&self.route.filed.route.id, self.part)
     }
 
     fn part(&self) -> &Part {
@@ -50,7 +51,7 @@ impl Matcher {
 
 impl Ord for Matcher {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.key().cmp(&other.key())
+        self.order.cmp(&other.order).then_with(|| self.place().cmp(&other.place()))
     }
 }
 

@@ -14,8 +14,7 @@ pub struct Match<'r, 'q> {
     pub route: &'r Arc<Route>,
     /// Its service; None for a route that only runs plugins.
     pub service: Option<&'r Arc<Service>>,
-    /// Id of the service.
-    pub(crate) leads_to: Option<&'r Arc<str>>,
+    filed: &'r FiledRoute,
     host: &'q str,
     path: &'q [u8],
     taken: Taken<'r, 'q>,
@@ -110,13 +109,18 @@ impl<'r, 'q> Match<'r, 'q> {
         Match {
             route: &filed.route,
             service: None,
-            leads_to: filed.service.as_ref(),
+            filed,
             host: request.host,
             path: request.path.as_bytes(),
             taken,
             captures,
             joined_by_route: false,
         }
+    }
+
+    /// Id of the service.
+    pub(crate) fn leads_to(&self) -> Option<&'r Arc<str>> {
+        self.filed.service.as_ref()
     }
 
     /// Lets the route's `path_handling` decide how the paths of service and request are joined.
@@ -203,18 +207,18 @@ impl<'r, 'q> Match<'r, 'q> {
     /// `https` is what `X-Forwarded-Proto` says from a trusted client, else whether the connection is TLS.
     /// Source: Kong 3.9.1 `kong/runloop/handler.lua`, `access.before`.
     pub fn gate(&self, https: bool, http2: bool, content_type: Option<&[u8]>) -> Gate {
-        let has = |name: &str| self.route.protocols.iter().any(|protocol| protocol == name);
-        if !https && has("https") && !has("http") {
+        let takes = self.filed.protocols;
+        if !https && takes.https && !takes.http {
             return Gate::UseHttps { status: self.route.https_redirect_status_code.unwrap_or(426) };
         }
-        if !has("grpc") && !has("grpcs") {
+        if !takes.grpc && !takes.grpcs {
             return Gate::Pass;
         }
         if !content_type.is_some_and(|value| value.starts_with(b"application/grpc")) {
             Gate::NotGrpc
         } else if !http2 {
             Gate::UseHttp2
-        } else if !https && !has("grpc") {
+        } else if !https && !takes.grpc {
             Gate::UseGrpcs
         } else {
             Gate::Pass

@@ -5,10 +5,31 @@ use std::borrow::Cow;
 /// A request path as the router compares it: normalised, without the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestPath<'q> {
-    bytes: Cow<'q, [u8]>,
-    utf8: bool,
+    path: Form<'q>,
     /// As sent, without its question mark.
     query: &'q [u8],
+}
+
+/// Known once to be text or not: routes ask for it more than once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Form<'q> {
+    Text(Cow<'q, str>),
+    Bytes(Cow<'q, [u8]>),
+}
+
+impl<'q> From<Cow<'q, [u8]>> for Form<'q> {
+    fn from(path: Cow<'q, [u8]>) -> Self {
+        match path {
+            Cow::Borrowed(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Form::Text(text.into()),
+                Err(_) => Form::Bytes(bytes.into()),
+            },
+            Cow::Owned(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => Form::Text(text.into()),
+                Err(error) => Form::Bytes(error.into_bytes().into()),
+            },
+        }
+    }
 }
 
 impl<'q> RequestPath<'q> {
@@ -19,19 +40,21 @@ impl<'q> RequestPath<'q> {
     /// Source: Kong 3.9.1 `kong/tools/uri.lua`, `normalize`.
     pub fn normalise(target: &'q [u8]) -> Self {
         let (end, is_normal) = look(target);
+        let query = target.get(end + 1..).unwrap_or_default();
         if is_normal {
-            let query = target.get(end + 1..).unwrap_or_default();
-            return RequestPath { bytes: Cow::Borrowed(&target[..end]), utf8: true, query };
+            return RequestPath { path: Cow::Borrowed(&target[..end]).into(), query };
         }
         let decoded = decode(&target[..end]);
         let bytes = if needs_resolving(&decoded) { Cow::Owned(resolve(&decoded)) } else { decoded };
-        let utf8 = std::str::from_utf8(&bytes).is_ok();
-        RequestPath { bytes, utf8, query: target.get(end + 1..).unwrap_or_default() }
+        RequestPath { path: bytes.into(), query }
     }
 
     /// The path as text; None when it is not UTF-8, which no route with paths can match.
     pub fn as_str(&self) -> Option<&str> {
-        if self.utf8 { std::str::from_utf8(&self.bytes).ok() } else { None }
+        match &self.path {
+            Form::Text(text) => Some(text),
+            Form::Bytes(_) => None,
+        }
     }
 
     /// The values of a query parameter, decoded; a name that stands alone has an empty one.
@@ -46,7 +69,10 @@ impl<'q> RequestPath<'q> {
 
     /// The path as bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
+        match &self.path {
+            Form::Text(text) => text.as_bytes(),
+            Form::Bytes(bytes) => bytes,
+        }
     }
 }
 
@@ -213,9 +239,21 @@ pub fn check_target(target: &[u8]) -> Result<(), PathRefusal> {
     Ok(())
 }
 
-fn may_stand_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$&'()*+,/:;=?@[]-_.~%".contains(&byte)
-}
+/// What may stand in a request target as it is.
+static PLAIN: [bool; 256] = {
+    let (mut plain, marks) = ([false; 256], b"!#$&'()*+,/:;=?@[]-_.~%");
+    let mut at = 0;
+    while at < marks.len() {
+        plain[marks[at] as usize] = true;
+        at += 1;
+    }
+    let mut byte = 0;
+    while byte < plain.len() {
+        plain[byte] |= (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
+    }
+    plain
+};
 
 /// Appends bytes to a request target, escaping what may not stand in one; existing escapes stay.
 ///
@@ -223,7 +261,7 @@ fn may_stand_plain(byte: u8) -> bool {
 pub(crate) fn push_escaped(out: &mut String, bytes: &[u8]) {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
     for byte in bytes {
-        if may_stand_plain(*byte) {
+        if PLAIN[usize::from(*byte)] {
             out.push(*byte as char);
         } else {
             out.extend(['%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
@@ -255,7 +293,7 @@ mod tests {
         ] {
             assert_eq!(RequestPath::normalise(target.as_bytes()).as_str(), Some(expected), "{target}");
         }
-        assert!(matches!(RequestPath::normalise(b"/plain").bytes, Cow::Borrowed(_)));
+        assert!(matches!(RequestPath::normalise(b"/plain").path, Form::Text(Cow::Borrowed(_))));
         let broken = RequestPath::normalise(b"/%FF");
         assert_eq!((broken.as_str(), broken.as_bytes()), (None, b"/\xff".as_slice()));
     }

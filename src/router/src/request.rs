@@ -62,8 +62,10 @@ impl HeaderLookup for Vec<(String, String)> {
 /// IPv6 literals therefore keep their port as part of the host, as in Kong.
 /// Source: Kong 3.9.1 `kong/router/transform.lua`, `split_host_port`.
 pub fn split_host_port(host: &str) -> (&str, Option<u32>) {
-    match host.split_once(':').map(|(name, port)| (name, port, port.parse::<u32>())) {
-        Some((name, port, Ok(number))) if !port.starts_with('+') => (name, Some(number)),
+    let Some(colon) = host.bytes().position(|byte| byte == b':') else { return (host, None) };
+    let (name, port) = (&host[..colon], &host[colon + 1..]);
+    match port.parse() {
+        Ok(number) if !port.starts_with('+') => (name, Some(number)),
         _ => (host, None),
     }
 }

@@ -50,11 +50,29 @@ enum Served {
 pub(crate) struct FiledRoute {
     pub(crate) route: Arc<Route>,
     pub(crate) service: Option<Arc<str>>,
+    pub(crate) protocols: Protocols,
+}
+
+/// Which protocols of requests a route takes: asked for with every request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Protocols {
+    pub(crate) http: bool,
+    pub(crate) https: bool,
+    pub(crate) grpc: bool,
+    pub(crate) grpcs: bool,
+}
+
+impl Protocols {
+    fn of(route: &Route) -> Self {
+        let has = |name: &str| route.protocols.iter().any(|protocol| protocol == name);
+        Protocols { http: has("http"), https: has("https"), grpc: has("grpc"), grpcs: has("grpcs") }
+    }
 }
 
 impl FiledRoute {
     pub(crate) fn of(entry: &RouteEntry) -> Self {
-        FiledRoute { route: entry.route.clone(), service: entry.service.as_ref().map(|service| service.id.clone()) }
+        let service = entry.service.as_ref().map(|service| service.id.clone());
+        FiledRoute { route: entry.route.clone(), service, protocols: Protocols::of(&entry.route) }
     }
 }
 
@@ -237,7 +255,7 @@ impl Router {
     /// The route for a request; None is answered with 404.
     pub fn find<'r, 'q>(&'r self, request: &Request<'q>) -> Option<Match<'r, 'q>> {
         let mut found = self.table.find(request)?;
-        found.service = found.leads_to.and_then(|id| self.services.get(id));
+        found.service = found.leads_to().and_then(|id| self.services.get(id));
         Some(found)
     }
 

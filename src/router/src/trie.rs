@@ -73,7 +73,7 @@ impl<V> Trie<V> {
         let (mut node, mut rest) = (&*self.root, key);
         while let Some(first) = rest.first() {
             node = node.child(*first)?;
-            rest = rest.strip_prefix(&*node.label)?;
+            rest = node.behind(rest)?;
         }
         node.value.as_ref()
     }
@@ -91,7 +91,7 @@ impl<V> Trie<V> {
             count += 1;
         });
         deep.into_iter().rev().for_each(&mut visit);
-        shallow.into_iter().rev().flatten().for_each(visit);
+        shallow[..count.min(SHALLOW)].iter().rev().flatten().for_each(|value| visit(value));
     }
 
     /// Length and value of the longest key that `text` begins with.
@@ -109,7 +109,7 @@ impl<V> Trie<V> {
                 visit(text.len() - rest.len(), value);
             }
             let Some(child) = rest.first().and_then(|first| node.child(*first)) else { return };
-            let Some(tail) = rest.strip_prefix(&*child.label) else { return };
+            let Some(tail) = child.behind(rest) else { return };
             (node, rest) = (child, tail);
         }
     }
@@ -159,6 +159,14 @@ impl<V> Node<V> {
 
     fn child(&self, first: u8) -> Option<&Node<V>> {
         self.place(first).ok().map(|at| &*self.children[at].1)
+    }
+
+    /// What follows on the label in a text that begins with its first byte.
+    fn behind<'t>(&self, text: &'t [u8]) -> Option<&'t [u8]> {
+        match &*self.label {
+            [_] => text.get(1..),
+            label => text.strip_prefix(label),
+        }
     }
 
     /// Puts a leaf below, unless it stays without value.
