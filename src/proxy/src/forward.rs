@@ -7,7 +7,7 @@ use gwctl_http1::names::{
     TRANSFER_ENCODING, UPGRADE, VIA, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PATH, X_FORWARDED_PORT,
     X_FORWARDED_PREFIX, X_FORWARDED_PROTO, X_KONG_REQUEST_ID, X_REAL_IP,
 };
-use gwctl_http1::{Fate, Fields, Headers, Line, Name, Names, Value};
+use gwctl_http1::{Digits, Fate, Fields, Headers, Line, Name, Names, Value};
 use gwctl_plugins::Context;
 use http::Version;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -87,7 +87,7 @@ impl Forwarded<'_> {
         let (client, request) = (&self.context.client, &self.context.request);
         let sent = &request.headers;
         to.add(HOST, &[self.host.as_bytes()]);
-        let named = Named::of(connection(sent));
+        let named = if sent.contains(CONNECTION) { Named::of(connection(sent)) } else { Named(Vec::new()) };
         let dropped = if client.trusted { DROPPED_SET } else { DROPPED_SET.and(BELIEVED_SET) };
         let own_id = self.options.headers.request_id_upstream;
         to.pass(sent, |line| {
@@ -118,16 +118,18 @@ impl Forwarded<'_> {
     fn give_added(&self, to: &mut impl Sink) {
         let (client, request) = (&self.context.client, &self.context.request);
         let mut add = |name: Name<'static>, value: &[u8]| {
-            let spoken = client.trusted && request.headers.contains(name);
-            if !spoken && is_sendable(value) {
+            if !(client.trusted && request.headers.contains(name)) {
                 to.add(name, &[value]);
             }
         };
         add(X_FORWARDED_PROTO, request.scheme.as_str().as_bytes());
-        add(X_FORWARDED_HOST, request.host.as_bytes());
-        add(X_FORWARDED_PORT, Text::of_number(u64::from(request.port)).as_bytes());
+        if let Some(host) = Value::new(request.host.as_bytes()) {
+            add(X_FORWARDED_HOST, host.as_bytes());
+        }
+        add(X_FORWARDED_PORT, Digits::of(u64::from(request.port)).as_bytes());
+        // No target holds a control character; a prefix has been decoded.
         add(X_FORWARDED_PATH, request.uri.path().as_bytes());
-        if let Some(prefix) = self.prefix {
+        if let Some(prefix) = self.prefix.and_then(|prefix| Value::new(prefix.as_bytes())) {
             add(X_FORWARDED_PREFIX, prefix.as_bytes());
         }
         let ip = Text::of_ip(client.ip);
@@ -150,8 +152,8 @@ impl Forwarded<'_> {
 
 /// What `Connection` says, line by line, where it says more than is usual.
 fn connection(headers: &Headers) -> impl Iterator<Item = &str> {
-    let plain = |value: &[u8]| value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close");
-    headers.get_all(CONNECTION).filter(move |value| !plain(value.as_bytes())).filter_map(Value::to_str)
+    let plain = |value: &Value<'_>| value.is_word(b"keep-alive") || value.is_word(b"close");
+    headers.get_all(CONNECTION).filter(move |value| !plain(value)).filter_map(Value::to_str)
 }
 
 /// The headers that `Connection` names. In order: there may be thousands, and each line is looked for.
@@ -183,11 +185,6 @@ pub(crate) fn remove_hop_by_hop(headers: &mut Headers) {
     headers.remove_all(HOP_BY_HOP_SET);
 }
 
-/// Whether a text can be the value of a header.
-fn is_sendable(text: &[u8]) -> bool {
-    text.iter().all(|byte| (*byte >= 32 && *byte != 127) || *byte == b'\t')
-}
-
 fn joined<'a>(headers: &'a Headers, name: Name<'static>) -> Option<Cow<'a, [u8]>> {
     let mut values = headers.get_all(name).map(Value::as_bytes);
     let mut whole = Cow::Borrowed(values.next()?);
@@ -198,11 +195,11 @@ fn joined<'a>(headers: &'a Headers, name: Name<'static>) -> Option<Cow<'a, [u8]>
     Some(whole)
 }
 
-fn own_via(version: Version) -> &'static str {
+fn own_via(version: Version) -> Value<'static> {
     match version {
-        Version::HTTP_2 => const { VIA_NAME[1] },
-        Version::HTTP_10 => const { VIA_NAME[2] },
-        _ => const { VIA_NAME[0] },
+        Version::HTTP_2 => const { Value::from_static(VIA_NAME[1]) },
+        Version::HTTP_10 => const { Value::from_static(VIA_NAME[2]) },
+        _ => const { Value::from_static(VIA_NAME[0]) },
     }
 }
 
@@ -211,7 +208,7 @@ pub(crate) fn append_via(headers: &mut Headers, version: Version) {
     let own = own_via(version);
     match joined(headers, VIA).map(|way| [&way, b", ".as_slice(), own.as_bytes()].concat()) {
         Some(way) => headers.insert(VIA, Value::new(&way).unwrap_or_default()),
-        None => headers.insert(VIA, Value::from_static(own)),
+        None => headers.insert(VIA, own),
     }
 }
 

@@ -11,6 +11,7 @@ use gwctl_plugins::{Scheme, Upstream as Way};
 use http::HeaderValue;
 use imbl::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use std::time::Duration;
 pub(crate) struct Plan {
     pub(crate) scheme: Scheme,
     pub(crate) host: Arc<str>,
+    /// The host, where it is an address.
+    address: Option<IpAddr>,
     pub(crate) port: u16,
     /// `Host` for it, unless there is something else to say; made when it is first asked for.
     host_value: OnceLock<Option<HeaderValue>>,
@@ -50,6 +53,11 @@ impl Plan {
         let unchanged = Arc::ptr_eq(&way.host, &self.host) && way.port == self.port && way.scheme == self.scheme;
         let own = || host_value(&self.host, self.port, self.scheme.default_port());
         if unchanged { self.host_value.get_or_init(own).as_ref() } else { None }
+    }
+
+    /// The address of the host of this way, where it is one.
+    pub(crate) fn address(&self, way: &Way) -> Option<IpAddr> {
+        if Arc::ptr_eq(&way.host, &self.host) { self.address } else { way.host.parse().ok() }
     }
 }
 
@@ -125,6 +133,7 @@ impl Plans {
         Ok(Plan {
             scheme: scheme(service),
             host: service.host.as_str().into(),
+            address: service.host.parse().ok(),
             port: service.port,
             host_value: OnceLock::new(),
             connect_timeout: timeout(service.connect_timeout),

@@ -53,10 +53,12 @@ pub(crate) fn from_upstream(mut headers: Headers, status: StatusCode) -> Respons
     Response { status, headers, source: Source::Service }
 }
 
+const OWN_NAME: Value<'static> = Value::from_static(SERVER_NAME);
+
 /// Adds what the node adds to every response, after header_filter.
 pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstream: Option<(Version, StatusCode)>) {
     let added = &options.headers;
-    let (times, id) = (&context.times, context.id.clone());
+    let times = &context.times;
     let debug = options.allow_debug_header && context.request.header(KONG_DEBUG) == Some("1");
     let (waited, before, passed) = (times.waited(), times.proxied, times.until(clock::now()));
     let Some(response) = &mut context.response else { return };
@@ -76,7 +78,7 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
                 append_via(headers, version);
             }
             if added.server && !headers.contains(SERVER) {
-                headers.insert(SERVER, Value::from_static(SERVER_NAME));
+                headers.insert(SERVER, OWN_NAME);
             }
         }
         None => {
@@ -85,7 +87,7 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
             }
             if !(added.via && headers.contains(VIA)) {
                 if added.server {
-                    headers.insert(SERVER, Value::from_static(SERVER_NAME));
+                    headers.insert(SERVER, OWN_NAME);
                 } else {
                     headers.remove(SERVER);
                 }
@@ -93,7 +95,7 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
         }
     }
     if added.request_id {
-        headers.insert(X_KONG_REQUEST_ID, id);
+        headers.insert(X_KONG_REQUEST_ID, &context.id);
     }
     if debug {
         add_debug(context);

@@ -4,18 +4,33 @@ use crate::clock;
 use crate::keyed::Own;
 use crate::upstream::connection::Connection;
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Connections are exchangeable when they lead to the same address in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PoolKey {
     pub(crate) address: SocketAddr,
     /// Server name and settings of TLS; None for plain connections.
     pub(crate) tls: Option<Arc<str>>,
     /// HTTP/2, whose connections are shared.
     pub(crate) http2: bool,
+}
+
+/// In few words: address and name tell nearly all of them apart, and one is looked for twice a request.
+impl Hash for PoolKey {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        match self.address.ip() {
+            IpAddr::V4(ip) => hasher.write_u32(ip.to_bits()),
+            IpAddr::V6(ip) => hasher.write_u128(ip.to_bits()),
+        }
+        hasher.write_u16(self.address.port());
+        if let Some(tls) = &self.tls {
+            tls.hash(hasher);
+        }
+    }
 }
 
 struct Idle {

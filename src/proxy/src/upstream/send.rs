@@ -19,7 +19,7 @@ use gwctl_plugins::{Body, BodyError, BodyStream, Context, Scheme, Stage, Try, Up
 use http::{HeaderValue, Method, Uri};
 use std::borrow::Cow;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -179,20 +179,30 @@ impl Destination {
         self.0.as_ref().map_or(service.port, |peer| peer.port)
     }
 
-    async fn resolve(&self, worker: &Worker, context: &Context, service: &Upstream) -> Option<SocketAddr> {
-        let (host, port) = (self.host(service), self.port(service));
-        match self.0.as_ref().and_then(|peer| peer.address) {
-            Some(address) => Some(SocketAddr::new(address, port)),
-            None => match host.parse() {
-                Ok(ip) => Some(SocketAddr::new(ip, port)),
-                Err(_) => {
-                    let entered = context.enter(|| Stage::Dns(host.into(), port));
-                    let resolved = Box::pin(worker.resolver.resolve(host, port)).await;
-                    context.leave(entered);
-                    resolved
-                }
-            },
+    /// The address, where it is known without asking.
+    fn address(&self, service: &Upstream, plan: Option<&Plan>) -> Option<IpAddr> {
+        match (&self.0, plan) {
+            (Some(peer), _) => peer.address.or_else(|| peer.host.parse().ok()),
+            (None, Some(plan)) => plan.address(service),
+            (None, None) => service.host.parse().ok(),
         }
+    }
+
+    async fn resolve(
+        &self,
+        worker: &Worker,
+        context: &Context,
+        service: &Upstream,
+        plan: Option<&Plan>,
+    ) -> Option<SocketAddr> {
+        let (host, port) = (self.host(service), self.port(service));
+        if let Some(address) = self.address(service, plan) {
+            return Some(SocketAddr::new(address, port));
+        }
+        let entered = context.enter(|| Stage::Dns(host.into(), port));
+        let resolved = Box::pin(worker.resolver.resolve(host, port)).await;
+        context.leave(entered);
+        resolved
     }
 }
 
@@ -214,7 +224,7 @@ pub(crate) async fn send(
         context.times.proxied = Some(started);
         let upstream = context.upstream.as_ref().ok_or(Failure::NoService)?;
         let entered = context.enter(|| Stage::Try);
-        let address = destination.resolve(worker, context, upstream).await;
+        let address = destination.resolve(worker, context, upstream, outgoing.plan).await;
         let outcome = match address {
             Some(address) => {
                 let exchange = Exchange { worker, upstream, outgoing, context };
