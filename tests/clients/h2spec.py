@@ -68,7 +68,7 @@ def run_h2spec(gwctl, program, results):
         for title, port, flags in (("plain", plain, []), ("tls", secure, ["-t", "-k"])):
             report = WORK / f"h2spec-{title}.xml"
             report.unlink(missing_ok=True)
-            ran = call([program, "-h", "127.0.0.1", "-p", port, "-o", 5, "-j", report, *flags])
+            ran = call([program, "-h", "127.0.0.1", "-p", port, "-o", 30, "-j", report, *flags])
             cases = list(xml.parse(report).iter("testcase")) if report.exists() else []
             if len(cases) < 140:
                 results[f"h2spec {title}"] = f"fail\n{len(cases)} of its tests ran\n{ran.stdout[-2000:]}"

@@ -7,6 +7,7 @@ use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// An upstream that keeps the heads it was sent, answers each and closes.
 struct Recorder {
@@ -191,7 +192,7 @@ fn hundreds_of_heads_that_never_end_keep_nobody_else_waiting() {
     let (cluster, upstream) = (Cluster::new(GWCTL), Recorder::start());
     let node = serving(&cluster, upstream.port);
     let before = peak_memory(&node);
-    let mut slow = Vec::new();
+    let (mut slow, began) = (Vec::new(), Instant::now());
     for port in [node.proxy(), node.admin()] {
         for _ in 0..400 {
             let mut stream = connect(port);
@@ -199,7 +200,11 @@ fn hundreds_of_heads_that_never_end_keep_nobody_else_waiting() {
             slow.push(stream);
         }
     }
-    for _ in 0..50 {
+    for round in 0..50 {
+        // A machine that is slow as well leaves it at fewer: a head has a minute.
+        if round >= 5 && began.elapsed() > Duration::from_secs(20) {
+            break;
+        }
         for stream in &mut slow {
             stream.write_all(b"a").unwrap();
         }
