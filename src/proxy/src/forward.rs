@@ -177,8 +177,8 @@ fn caseless(one: &[u8], other: &[u8]) -> Ordering {
 
 /// Removes headers that concern one connection only: those named by `Connection` and the well-known ones.
 pub(crate) fn remove_hop_by_hop(headers: &mut Headers) {
-    let values: Vec<_> = connection(headers).map(str::to_owned).collect();
-    if !values.is_empty() {
+    if connection(headers).next().is_some() {
+        let values: Vec<_> = connection(headers).map(str::to_owned).collect();
         let named = Named::of(values.iter().map(String::as_str));
         headers.retain(|name| !named.holds(name));
     }

@@ -129,9 +129,10 @@ thread_local! {
     static BUFFERS: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An empty buffer with or without room.
+/// An empty buffer. Of the size of those that are kept, so that whoever takes a new one leaves it to the next.
 pub(crate) fn spare_buffer() -> BytesMut {
-    BUFFERS.try_with(|buffers| buffers.borrow_mut().pop()).ok().flatten().unwrap_or_default()
+    let kept = BUFFERS.try_with(|buffers| buffers.borrow_mut().pop()).ok().flatten();
+    kept.unwrap_or_else(|| BytesMut::with_capacity(SPARE))
 }
 
 /// Takes a buffer back. It is kept when nobody has a part of it any more.
