@@ -37,7 +37,7 @@ fn processes_of(folder: &Path) -> Vec<String> {
 fn a_cluster_comes_up_serves_and_ends_twice_in_the_same_folder() {
     let folder = tempfile::tempdir().unwrap();
     for round in ["first", "second"] {
-        let output = quickstart(folder.path(), 5).output().unwrap();
+        let output = quickstart(folder.path(), 1).output().unwrap();
         let (lines, words) = texts(&output);
         assert_eq!(output.status.code(), Some(0), "{round} run:\n{words}\n{lines}");
         assert!(words.contains("all answered as configured"), "{words}");

@@ -78,7 +78,7 @@ class Node:
     def ask(self, path):
         expect_running(self)
         try:
-            client = http.client.HTTPConnection("127.0.0.1", self.status, timeout=5)
+            client = http.client.HTTPConnection("127.0.0.1", self.status, timeout=30)
             client.request("GET", path)
             return client.getresponse().read().decode()
         except OSError:
@@ -110,7 +110,7 @@ class Node:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         try:
-            code = self.process.wait(30)
+            code = self.process.wait(120)
             return [] if code == 0 else [f"{self.name}: ended with {code}"]
         except subprocess.TimeoutExpired:
             self.process.kill()
@@ -131,7 +131,7 @@ def until(what, condition):
 
 
 def admin(port, method, path, body=None):
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     text = None if body is None else json.dumps(body)
     client.request(method, path, text, {"content-type": "application/json"} if text else {})
     answer = client.getresponse()

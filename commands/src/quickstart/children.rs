@@ -166,3 +166,18 @@ fn tail(file: &Path) -> std::io::Result<String> {
     let lines: Vec<&str> = text.lines().collect();
     Ok(lines[lines.len().saturating_sub(TAIL)..].join("\n"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_ports_are_several_and_none_that_the_system_gives_to_connections() {
+        let ports: [u16; 20] = free_ports().expect("ports");
+        assert_eq!(ports.iter().collect::<std::collections::BTreeSet<_>>().len(), ports.len());
+        let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+        // A machine may have a range of its own; the usual one begins behind ours.
+        let first = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768);
+        assert!(first < PORTS.end || ports.iter().all(|port| u32::from(*port) < first), "{ports:?}");
+    }
+}

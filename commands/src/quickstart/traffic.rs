@@ -1,7 +1,6 @@
 //! A little traffic through the data planes.
 
 use crate::failure::Failure;
-use std::time::Duration;
 
 /// Path, header and the status that is right.
 type Sample = (&'static str, Option<(&'static str, &'static str)>, u16);
@@ -20,19 +19,16 @@ const REQUESTS: &[Sample] = &[
 /// Rounds of all requests through each data plane.
 const ROUNDS: usize = 5;
 
-/// Longest wait for one answer, also on a busy machine.
-const LIMIT: Duration = Duration::from_secs(60);
-
-pub(crate) fn client(limit: Duration) -> Result<reqwest::Client, Failure> {
+pub(crate) fn client() -> Result<reqwest::Client, Failure> {
     reqwest::Client::builder()
-        .timeout(limit)
+        .timeout(super::ANSWER_LIMIT)
         .build()
         .map_err(|error| Failure::because("cannot make an HTTP client", &error))
 }
 
 /// Sends the requests; fails when an answer is not what the configuration says.
 pub(crate) async fn send(proxies: &[String]) -> Result<(), Failure> {
-    let client = client(LIMIT)?;
+    let client = client()?;
     let mut sent = 0;
     for _ in 0..ROUNDS {
         for proxy in proxies {
