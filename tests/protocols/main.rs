@@ -1,7 +1,10 @@
-//! Protocols at the proxy, spoken by other people's programs: curl, openssl, nginx, HAProxy.
+//! Protocols at the proxy, spoken by other people's programs: curl, openssl, nginx, HAProxy, python, nghttp2, and tonic.
 
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "a test fails by panicking, and nobody else uses its modules")]
 
+mod grpc;
+mod peers;
+mod probe;
 mod tools;
 
 use gwctl_testkit::{Upstream, free_ports};
