@@ -36,6 +36,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+# Of more than five connections at once the system would let some wait for a second.
+http.server.ThreadingHTTPServer.request_queue_size = 100
 handler = functools.partial(Handler, directory=sys.argv[2])
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), handler).serve_forever()
 "#;
