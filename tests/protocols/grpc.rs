@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity, Server};
 use tonic::{Code, Request, Status};
 
 /// A node between both sides.
@@ -33,6 +33,11 @@ fn add(stage: &Stage, name: &str, service: Value, route: Value) {
 impl Scene {
     /// With services for `probe.Plain` and `probe.Secure`, and what is added; told is the port of the former.
     async fn new(more: impl FnOnce(&Stage, u16)) -> Scene {
+        Scene::with(Server::builder(), more).await
+    }
+
+    /// The same with settings of the server in the clear.
+    async fn with(server: Server, more: impl FnOnce(&Stage, u16)) -> Scene {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         let pair = gwctl_certs::self_signed(&["localhost".to_owned()], now).unwrap();
         let stage = Stage::new(|options| {
@@ -46,7 +51,7 @@ impl Scene {
             options.set("ssl_cert", certificate.display()).set("ssl_cert_key", key.display())
         });
         let probe = Probe::default();
-        let clear = probe.start(None).await;
+        let clear = probe.serve(server).await;
         let tls = probe.start(Some(Identity::from_pem(&pair.certificate, &pair.key))).await;
         add(&stage, "Plain", json!({"url": format!("grpc://127.0.0.1:{clear}")}), json!({}));
         add(&stage, "Secure", json!({"url": format!("grpcs://127.0.0.1:{tls}")}), json!({}));
@@ -234,6 +239,44 @@ async fn an_answer_that_breaks_off_does_not_look_like_a_whole_one() {
     relay.unwrap().cut();
     let status = watched.message().await.unwrap_err();
     assert_ne!(status.code(), Code::Ok, "{status:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_renews_its_connections_loses_no_call() {
+    let server = Server::builder().max_connection_age(Duration::from_millis(20));
+    let scene = Scene::with(server, |_, _| {}).await;
+    let calls = (0..4).map(|_| {
+        let mut client = scene.client("probe.Plain");
+        async move {
+            for _ in 0..200 {
+                assert_eq!(client.ask("Echo", "ping").await.unwrap().into_inner(), "ping");
+            }
+        }
+    });
+    futures_util::future::join_all(calls).await;
+}
+
+#[tokio::test]
+async fn streams_that_last_leave_room_for_other_calls() {
+    let mut relay = None;
+    let scene = Scene::with(Server::builder().max_concurrent_streams(2), |stage, clear| {
+        let between = relay.insert(Relay::start(clear));
+        add(stage, "Few", json!({"url": format!("grpc://127.0.0.1:{}", between.port)}), json!({}));
+    })
+    .await;
+    let mut client = scene.client("probe.Few");
+    let mut streams = Vec::new();
+    for _ in 0..5 {
+        let script = scene.probe.script();
+        let mut watched = client.watch().await;
+        script.send(Ok("one".into())).await.unwrap();
+        assert_eq!(watched.message().await.unwrap().unwrap(), "one");
+        streams.push((script, watched));
+    }
+    for _ in 0..10 {
+        assert_eq!(client.ask("Echo", "ping").await.unwrap().into_inner(), "ping");
+    }
+    assert_eq!(relay.unwrap().connections(), 3, "no more than are needed");
 }
 
 #[tokio::test]

@@ -70,12 +70,18 @@ pub struct Probe {
 impl Probe {
     /// Serves on a free port, over TLS with an identity, as long as the test runs.
     pub async fn start(&self, tls: Option<Identity>) -> u16 {
+        let server = Server::builder();
+        self.serve(match tls {
+            Some(identity) => server.tls_config(ServerTlsConfig::new().identity(identity)).unwrap(),
+            None => server,
+        })
+        .await
+    }
+
+    /// The same with settings of the server.
+    pub async fn serve(&self, server: Server) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let mut server = Server::builder();
-        if let Some(identity) = tls {
-            server = server.tls_config(ServerTlsConfig::new().identity(identity)).unwrap();
-        }
         let serving = server.serve_with_incoming(self.clone(), TcpIncoming::from(listener));
         tokio::spawn(async move { serving.await.unwrap() });
         port

@@ -6,4 +6,5 @@ mod http1;
 pub(crate) mod outbound;
 pub(crate) mod pool;
 pub(crate) mod send;
+mod streams;
 pub(crate) mod tls;

@@ -6,6 +6,7 @@ use crate::server::Here;
 use crate::transport::Transport;
 use crate::upstream::http1::Http1;
 use crate::upstream::outbound::Outbound;
+use crate::upstream::streams::{Listened, Place, Streams};
 use bytes::{Bytes, BytesMut};
 use gwctl_http1::{Fault, Headers};
 use gwctl_plugins::Scheme;
@@ -18,6 +19,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -42,6 +44,9 @@ enum Way {
     Http2 {
         sender: http2::SendRequest<Outbound>,
         incoming: Option<Incoming>,
+        streams: Rc<Streams>,
+        /// None for the share that is kept for others.
+        _place: Option<Place>,
     },
     /// Taken over by another protocol.
     Passed,
@@ -125,20 +130,38 @@ impl Connection {
             .keep_alive_interval(PING_AFTER)
             .keep_alive_timeout(PONG_LIMIT)
             .adaptive_window(true);
-        let (sender, codec) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        let streams = Rc::default();
+        let stream = TokioIo::new(Listened::new(stream, &streams));
+        let (sender, codec) = builder.handshake(stream).await.map_err(io::Error::other)?;
         tokio::task::spawn_local(async move {
             if let Err(error) = codec.await {
                 tracing::debug!(%error, "upstream connection ended");
             }
         });
-        Ok(Connection { way: Way::Http2 { sender, incoming: None }, requests: 0, timer: None })
+        let place = Some(Place::of(&streams));
+        Ok(Connection { way: Way::Http2 { sender, incoming: None, streams, _place: place }, requests: 0, timer: None })
     }
 
-    /// Another share of the same connection; None when it carries one request at a time.
+    /// Another share of the same connection for a request, if there is room for one more at once.
     pub(crate) fn share(&self) -> Option<Connection> {
-        let Way::Http2 { sender, .. } = &self.way else { return None };
-        let way = Way::Http2 { sender: sender.clone(), incoming: None };
+        self.shared(|streams| streams.have_room().then(|| Some(Place::of(streams))))
+    }
+
+    /// A share that sends nothing and is there for others to be made of; None when it carries one request at a time.
+    pub(crate) fn root(&self) -> Option<Connection> {
+        self.shared(|_| Some(None))
+    }
+
+    fn shared(&self, place: impl FnOnce(&Rc<Streams>) -> Option<Option<Place>>) -> Option<Connection> {
+        let Way::Http2 { sender, streams, .. } = &self.way else { return None };
+        let place = place(streams)?;
+        let way = Way::Http2 { sender: sender.clone(), incoming: None, streams: streams.clone(), _place: place };
         Some(Connection { way, requests: self.requests, timer: None })
+    }
+
+    /// Whether one more request would have to wait for the end of another.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(&self.way, Way::Http2 { streams, .. } if streams.are_full())
     }
 
     /// Whether another request can be sent now.
@@ -176,7 +199,7 @@ impl Connection {
                 let gwctl_http1::ResponseHead { status, version, headers, .. } = head;
                 Ok(ResponseHead { status, version, headers })
             }
-            Way::Http2 { sender, incoming } => {
+            Way::Http2 { sender, incoming, .. } => {
                 let sending = sender.try_send_request(head.http2(body));
                 let response = Box::pin(sending).await.map_err(failed)?;
                 let (head, body) = response.into_parts();

@@ -40,7 +40,8 @@ struct Idle {
     since: Instant,
 }
 
-/// The newest idle connection is used first, so that surplus ones run out.
+/// The newest idle connection is used first, so that surplus ones run out. Of HTTP/2 those are kept that can carry more
+/// requests, busy or not.
 pub(crate) struct Pool {
     idle: RefCell<Own<PoolKey, Vec<Idle>>>,
     size: usize,
@@ -60,9 +61,10 @@ impl Pool {
         let idle = pool.get_mut(key)?;
         if key.http2 {
             idle.retain_mut(|idle| idle.connection.is_open());
-            let last = idle.last_mut()?;
-            last.since = clock::now();
-            return last.connection.share();
+            // The first ones as far as they go, so that surplus ones run out.
+            let (since, share) = idle.iter_mut().find_map(|idle| Some((&mut idle.since, idle.connection.share()?)))?;
+            *since = clock::now();
+            return Some(share);
         }
         while let Some(Idle { mut connection, since }) = idle.pop() {
             if clock::now().saturating_duration_since(since) < self.idle_timeout && connection.is_open() {
@@ -86,11 +88,15 @@ impl Pool {
         }
     }
 
-    /// Keeps a share of a connection that was just made, so that others use it, too. One is enough for each address: its
-    /// streams wait for each other when the upstream allows no more.
+    /// Keeps a connection that was just made and can be shared, so that others use it, too. Another one for the same
+    /// address is kept only when all before it are full: an upstream may allow few streams, and streams may last.
     pub(crate) fn keep(&self, key: &PoolKey, connection: &Connection) {
-        if let Some(connection) = connection.share().filter(|_| self.size > 0) {
-            self.idle.borrow_mut().insert(key.clone(), vec![Idle { connection, since: clock::now() }]);
+        let Some(connection) = connection.root() else { return };
+        let mut pool = self.idle.borrow_mut();
+        let idle = pool.entry(key.clone()).or_default();
+        idle.retain_mut(|idle| idle.connection.is_open());
+        if idle.len() < self.size && idle.iter().all(|idle| idle.connection.is_full()) {
+            idle.push(Idle { connection, since: clock::now() });
         }
     }
 
