@@ -45,7 +45,10 @@ impl Fields<'_> {
 /// written for methods that are expected to have a body.
 pub fn write_request(out: &mut BytesMut, method: &Method, target: &Uri, headers: &Headers, framing: Framing) {
     out.reserve(64 + target.path().len() + headers.size() + 4 * headers.len());
-    write_request_with(out, method, target, headers, framing, |fields| {
+    let path = target.path_and_query().map_or("/", |target| target.as_str());
+    // An absolute target may have no path.
+    let root = if path.starts_with('?') { "/" } else { "" };
+    write_request_with(out, method, &[root, path], headers, framing, |fields| {
         if let Some(host) = headers.get(HOST) {
             fields.write(HOST, &[host.as_bytes()]);
         }
@@ -56,24 +59,19 @@ pub fn write_request(out: &mut BytesMut, method: &Method, target: &Uri, headers:
     });
 }
 
-/// The same with a choice of the headers that the client sent and with others besides. `write` is called once; it gives `Host`
-/// first, and none that frame the body.
+/// The same with a target in parts, which must have been checked, with a choice of the headers that the client sent and with
+/// others besides. `write` is called once; it gives `Host` first, and none that frame the body.
 pub fn write_request_with(
     out: &mut BytesMut,
     method: &Method,
-    target: &Uri,
+    target: &[&str],
     headers: &Headers,
     framing: Framing,
     write: impl FnOnce(&mut Fields<'_>),
 ) {
     out.extend_from_slice(method.as_str().as_bytes());
     out.extend_from_slice(b" ");
-    let path = target.path_and_query().map_or("/", |target| target.as_str());
-    if path.starts_with('?') {
-        // An absolute target without a path.
-        out.extend_from_slice(b"/");
-    }
-    out.extend_from_slice(path.as_bytes());
+    target.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
     out.extend_from_slice(b" HTTP/1.1\r\n");
     write(&mut Fields { out, headers });
     match framing {

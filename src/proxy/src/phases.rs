@@ -11,6 +11,7 @@ use crate::respond::failure_exit;
 use crate::stream::{Entered, Limits, OpenStreams};
 use crate::upgrade::Tunnel;
 use crate::upstream::send::{Answered, Choice, Failure, Outgoing, send};
+use crate::upstream::target::Target;
 use gwctl_http1::names::{
     CONNECTION, CONTENT_TYPE, GRPC_MESSAGE, GRPC_STATUS, HOST, LOCATION, UPGRADE, X_FORWARDED_PROTO,
 };
@@ -18,7 +19,7 @@ use gwctl_http1::{Headers, Value};
 use gwctl_plugins::{Body, Context, Exit, Phases, Scheme, Source, Stage, Upstream};
 use gwctl_router::{Gate, HeaderLookup, Match, Request as Asked, RequestPath};
 use http::header::HeaderValue;
-use http::{StatusCode, Uri, Version};
+use http::{StatusCode, Version};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -229,37 +230,20 @@ async fn read_body(flight: &mut Flight) -> Result<(), Failure> {
 async fn proxy(flight: &mut Flight, prefix: Option<String>) -> Result<Box<Answered>, Failure> {
     let Flight { worker, snapshot, context, plan, .. } = flight;
     let Some(upstream) = &context.upstream else { return Err(Failure::NoService) };
+    let protocol = context.service.as_ref().map(|service| service.protocol.as_str());
+    let http2 = matches!(protocol, Some("grpc" | "grpcs"));
+    if !Target::of(upstream, &context.request).is_sendable(http2) {
+        return Err(Failure::Malformed("path"));
+    }
     let balancer = snapshot.balancers.get(&upstream.host).map(Arc::as_ref);
     let mut choice = balancer.map(|balancer| Choice { balancer, key: balancer.key(context, || worker.ids.uuid()) });
-    let protocol = context.service.as_ref().map(|service| service.protocol.as_str());
     let outgoing = Outgoing {
-        http2: matches!(protocol, Some("grpc" | "grpcs")),
+        http2,
         plan: plan.as_deref(),
-        uri: uri(upstream, context).ok_or(Failure::Malformed("path"))?,
         prefix,
         upstream_host: balancer.and_then(|balancer| balancer.host_header.as_deref()),
     };
     send(worker, &mut choice, context, &outgoing, flight.run.has(Phases::LOG)).await
-}
-
-/// Request target for the upstream, in origin form.
-fn uri(upstream: &Upstream, context: &Context) -> Option<Uri> {
-    let mut target = upstream.path.clone();
-    match &upstream.query {
-        Some(query) if query.is_empty() => {}
-        Some(query) => {
-            target.push('?');
-            target.push_str(query);
-        }
-        None => {
-            // A bare question mark is passed on, too.
-            let sent = context.request.uri.as_str();
-            if let Some(mark) = sent.find('?') {
-                target.push_str(&sent[mark..]);
-            }
-        }
-    }
-    Uri::try_from(target).ok()
 }
 
 /// Whether the request asks for an upgrade that can be passed on.

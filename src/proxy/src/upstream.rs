@@ -7,4 +7,5 @@ pub(crate) mod outbound;
 pub(crate) mod pool;
 pub(crate) mod send;
 mod streams;
+pub(crate) mod target;
 pub(crate) mod tls;

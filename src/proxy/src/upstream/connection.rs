@@ -7,6 +7,7 @@ use crate::transport::Transport;
 use crate::upstream::http1::Http1;
 use crate::upstream::outbound::Outbound;
 use crate::upstream::streams::{Listened, Place, Streams};
+use crate::upstream::target::Target;
 use bytes::{Bytes, BytesMut};
 use gwctl_http1::{Fault, Headers};
 use gwctl_plugins::Scheme;
@@ -55,8 +56,7 @@ enum Way {
 /// Head of a request.
 pub(crate) struct RequestHead<'a> {
     pub(crate) method: &'a Method,
-    /// In origin form.
-    pub(crate) target: &'a Uri,
+    pub(crate) target: Target<'a>,
     /// For the target of HTTP/2.
     pub(crate) scheme: Scheme,
     pub(crate) headers: Forwarded<'a>,
@@ -64,12 +64,11 @@ pub(crate) struct RequestHead<'a> {
 
 impl RequestHead<'_> {
     fn http2(&self, body: Outbound) -> Request<Outbound> {
-        let path = self.target.path_and_query().map_or("/", |path| path.as_str());
-        let authority = self.headers.host.as_bytes();
+        let (path, authority) = (self.target.whole(), self.headers.host.as_bytes());
         let target = Uri::builder().scheme(self.scheme.as_str()).authority(authority).path_and_query(path).build();
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = target.unwrap_or_else(|_| self.target.clone());
+        *request.uri_mut() = target.or_else(|_| Uri::try_from(self.target.whole())).unwrap_or_default();
         *request.version_mut() = Version::HTTP_2;
         *request.headers_mut() = self.headers.map();
         request

@@ -12,11 +12,12 @@ use crate::transport::Transport;
 use crate::upstream::connection::{Connection, RequestHead, ResponseHead, SendError};
 use crate::upstream::outbound::{Outbound, Progress};
 use crate::upstream::pool::PoolKey;
+use crate::upstream::target::Target;
 use crate::upstream::tls::TlsSettings;
 use crate::worker::Worker;
 use bytes::Bytes;
 use gwctl_plugins::{Body, BodyError, BodyStream, Context, Scheme, Stage, Try, Upstream};
-use http::{HeaderValue, Method, Uri};
+use http::{HeaderValue, Method};
 use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -88,7 +89,6 @@ pub(crate) struct Choice<'a> {
 
 /// What is sent, made once for all attempts.
 pub(crate) struct Outgoing<'a> {
-    pub(crate) uri: Uri,
     /// The part of the path that the router took off.
     pub(crate) prefix: Option<String>,
     /// Host name that stands for the targets, with the port of each.
@@ -379,7 +379,7 @@ impl Exchange<'_> {
         let (options, prefix) = (&self.worker.options, self.outgoing.prefix.as_deref());
         RequestHead {
             method: &context.request.method,
-            target: &self.outgoing.uri,
+            target: Target::of(self.upstream, &context.request),
             scheme: self.upstream.scheme,
             headers: Forwarded { context, options, prefix, host },
         }
