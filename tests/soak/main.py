@@ -51,11 +51,11 @@ def free_ports(count):
 
 
 class Node:
-    def __init__(self, program, folder, name, role, cluster=None):
+    def __init__(self, program, folder, name, role, cluster=None, workers=2):
         self.name, self.role = name, role
         admin, plain, tls, self.status = free_ports(4)
         self.admin = None if role == "data_plane" else admin
-        settings = {"role": role, "prefix": folder / name, "nginx_worker_processes": 2,
+        settings = {"role": role, "prefix": folder / name, "nginx_worker_processes": workers,
                     "status_listen": f"127.0.0.1:{self.status}"}
         if self.admin:
             settings["admin_listen"] = f"127.0.0.1:{admin}"

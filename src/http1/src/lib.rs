@@ -33,4 +33,4 @@ pub use framing::{Framing, has_token, keeps_alive, request_framing, response_fra
 pub use head::{Limits, RequestHead, ResponseHead, read_request, read_response};
 pub use headers::{Fate, Headers, Iter, Line};
 pub use names::{IntoName, Name, Names, ValidName};
-pub use value::{AsValue, Digits, Value};
+pub use value::{AsValue, Digits, Hex, Value};

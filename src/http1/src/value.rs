@@ -110,6 +110,55 @@ impl AsValue for Digits {
     }
 }
 
+/// A number of 128 bits as the value of a header: 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Hex([u8; 32]);
+
+impl Hex {
+    /// Of its upper and its lower half.
+    pub fn of(upper: u64, lower: u64) -> Hex {
+        let mut digits = [0; 32];
+        let bytes = upper.to_be_bytes().into_iter().chain(lower.to_be_bytes());
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+            pair.copy_from_slice(&PAIRS[usize::from(byte)]);
+        }
+        Hex(digits)
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        // Digits are ASCII.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The same as bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Each byte as two hexadecimal digits.
+const PAIRS: [[u8; 2]; 256] = {
+    let (mut pairs, mut byte) = ([[0; 2]; 256], 0);
+    while byte < pairs.len() {
+        pairs[byte] = [b"0123456789abcdef"[byte >> 4], b"0123456789abcdef"[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+
+impl AsValue for Hex {
+    fn as_value(&self) -> Value<'_> {
+        Value(&self.0)
+    }
+}
+
+impl fmt::Debug for Hex {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
 impl fmt::Debug for Value<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "\"{}\"", self.0.escape_ascii())
@@ -143,5 +192,16 @@ impl AsValue for HeaderValue {
 impl<V: AsValue + ?Sized> AsValue for &V {
     fn as_value(&self) -> Value<'_> {
         (**self).as_value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_128_bits_are_written_with_all_their_digits() {
+        assert_eq!(Hex::of(0x0123_4567_89ab_cdef, 0xff).as_str(), "0123456789abcdef00000000000000ff");
+        assert_eq!(Hex::of(0, 0).as_value(), Value(&[b'0'; 32]));
     }
 }

@@ -4,7 +4,7 @@ use crate::{DirectoryError, Node, Slots, Trace};
 use bytes::{Bytes, BytesMut};
 use gwctl_entities::view::{Route, Service};
 use gwctl_entities::{Record, Value};
-use gwctl_http1::{Headers, IntoName, ValidName, Value as HeaderText};
+use gwctl_http1::{Headers, Hex, IntoName, ValidName, Value as HeaderText};
 use http::header::{HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Version};
@@ -267,8 +267,8 @@ impl Times {
 pub struct Context {
     /// What all requests share.
     pub node: Arc<Node>,
-    /// Request id: 32 hexadecimal digits.
-    pub id: HeaderValue,
+    /// Request id.
+    pub id: Hex,
     /// Who asks.
     pub client: Client,
     /// What is asked for.
@@ -306,7 +306,7 @@ pub struct Context {
 
 impl Context {
     /// A request as it arrives.
-    pub fn new(node: Arc<Node>, id: HeaderValue, client: Client, request: Request, times: Times) -> Context {
+    pub fn new(node: Arc<Node>, id: Hex, client: Client, request: Request, times: Times) -> Context {
         Context {
             node,
             id,
@@ -331,7 +331,7 @@ impl Context {
 
     /// Request id as text.
     pub fn id(&self) -> &str {
-        self.id.to_str().unwrap_or_default()
+        self.id.as_str()
     }
 
     /// Unix time in milliseconds at which the request began.
@@ -404,7 +404,7 @@ pub(crate) mod tests {
             body: Body::Empty,
         };
         let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
-        Context::new(node, HeaderValue::from_static("00"), client, request, Times::start(Instant::now(), 0))
+        Context::new(node, Hex::of(0, 0), client, request, Times::start(Instant::now(), 0))
     }
 
     struct Parts(VecDeque<&'static str>);

@@ -8,7 +8,7 @@ use crate::server::client::Shared;
 use crate::stats::Shed;
 use crate::worker::Worker;
 use gwctl_http1::names::{CONNECTION, COOKIE, HOST, RETRY_AFTER};
-use gwctl_http1::{Headers, Value};
+use gwctl_http1::{Headers, Hex, Value};
 use gwctl_plugins::{Body, Client, Context, Exit, Request, Run, Scheme, Times, Trace};
 use gwctl_router::check_target;
 use http::header::HeaderValue;
@@ -245,16 +245,6 @@ pub(crate) fn unix_millis() -> u64 {
     now.map_or(0, |time| time.as_millis() as u64)
 }
 
-/// Each byte as two hexadecimal digits.
-const DIGITS: [[u8; 2]; 256] = {
-    let (mut pairs, mut byte) = ([[0; 2]; 256], 0);
-    while byte < pairs.len() {
-        pairs[byte] = [b"0123456789abcdef"[byte >> 4], b"0123456789abcdef"[byte & 15]];
-        byte += 1;
-    }
-    pairs
-};
-
 /// Request ids: 32 hexadecimal digits, unique in practice, not secret.
 pub(crate) struct Ids(Cell<[u64; 2]>);
 
@@ -267,13 +257,8 @@ impl Ids {
     }
 
     /// The next id (xorshift128+).
-    pub(crate) fn next(&self) -> HeaderValue {
-        let mut text = [0; 32];
-        let bytes = self.draw().to_be_bytes().into_iter().chain(self.draw().to_be_bytes());
-        for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
-            pair.copy_from_slice(&DIGITS[usize::from(byte)]);
-        }
-        HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("0"))
+    pub(crate) fn next(&self) -> Hex {
+        Hex::of(self.draw(), self.draw())
     }
 
     /// A UUID of version 4, as random as the ids.

@@ -54,7 +54,7 @@ impl Worker {
     /// The same without an answer.
     pub(crate) fn tell_unanswered(self: &Rc<Self>, origin: &Origin, status: StatusCode, reason: &str) {
         let worker = self.latest();
-        worker.tell_refused(origin, status, reason, 0, worker.ids.next().to_str().unwrap_or_default());
+        worker.tell_refused(origin, status, reason, 0, worker.ids.next().as_str());
     }
 
     /// Tells of a refusal in the access log and in the figures. `sent` is the size of the answer's body, `id` its request

@@ -2,7 +2,7 @@ use super::*;
 use gwctl_http1::names::{REFERER, USER_AGENT};
 use gwctl_http1::{Headers, Value as HeaderText};
 use gwctl_plugins::{Body, Client, EmptyDirectory, Node, Request, Response, Scheme, Source, Times};
-use http::{HeaderValue, Method, StatusCode, Version};
+use http::{Method, StatusCode, Version};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -21,7 +21,7 @@ pub(crate) fn answered(status: u16) -> Context {
     };
     let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
     let mut context =
-        Context::new(node, HeaderValue::from_static("00"), client, request, Times::start(std::time::Instant::now(), 0));
+        Context::new(node, gwctl_http1::Hex::of(0, 0), client, request, Times::start(std::time::Instant::now(), 0));
     let status = StatusCode::from_u16(status).unwrap();
     context.response = Some(Response { status, headers: Headers::new(), source: Source::Service });
     context.response_size = 12;

@@ -197,7 +197,7 @@ mod tests {
             body: Body::Empty,
         };
         let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
-        Context::new(node, HeaderValue::from_static("00"), client, request, Times::start(std::time::Instant::now(), 0))
+        Context::new(node, gwctl_http1::Hex::of(0, 0), client, request, Times::start(std::time::Instant::now(), 0))
     }
 
     fn key(settings: Value, context: &Context) -> Key {

@@ -211,16 +211,15 @@ impl Worker {
         let options = &worker.options;
         let (id, status) = (worker.ids.next(), refusal.status);
         let mut exit = Exit::fault(status, refusal.message);
-        let text = id.to_str().unwrap_or_default();
-        let body = exit.render_by(&Headers::new(), text, &options.error_templates);
-        worker.tell_refused(origin, status, &refusal.reason, body.len(), text);
+        let body = exit.render_by(&Headers::new(), id.as_str(), &options.error_templates);
+        worker.tell_refused(origin, status, &refusal.reason, body.len(), id.as_str());
         let mut headers = exit.headers;
         headers.remove(CONTENT_LENGTH);
         if options.headers.server {
             headers.insert(SERVER, Value::from_static(crate::SERVER_NAME));
         }
         if options.headers.request_id {
-            headers.insert(X_KONG_REQUEST_ID, &id);
+            headers.insert(X_KONG_REQUEST_ID, id);
         }
         let framing = Framing::Length(body.len() as u64);
         let mut out = Outbox::default();

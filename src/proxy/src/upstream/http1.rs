@@ -266,7 +266,9 @@ impl Sending {
         self.output.write(|out| {
             out.reserve(FIRST_WRITE);
             let sent = &head.headers.context.request.headers;
-            write_request_with(out, head.method, head.target.parts(), sent, framing, |fields| head.headers.give(fields));
+            write_request_with(out, head.method, head.target.parts(), sent, framing, |fields| {
+                head.headers.give(fields)
+            });
         });
         self.chunked = framing == Framing::Chunked;
         self.ended = framing == Framing::None;
