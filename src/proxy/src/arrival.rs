@@ -57,7 +57,7 @@ impl From<http::request::Parts> for Head {
 pub(crate) struct Arrival {
     pub(crate) flight: Box<Flight>,
     /// The answer when it is refused before any plugin sees it.
-    pub(crate) refused: Option<Exit>,
+    pub(crate) refused: Option<Box<Exit>>,
     /// The client wants to go on as something else, should the upstream agree.
     pub(crate) upgrades: bool,
 }
@@ -94,7 +94,7 @@ impl Arrival {
         worker.recorder.begin();
         let upgrades = upgrades(head.version, &head.headers);
         take_authority(&mut head);
-        let refused = refusal(&head, &body, &worker.options).or_else(|| overload(worker));
+        let refused = refusal(&head, &body, &worker.options).or_else(|| overload(worker)).map(Box::new);
         let snapshot = worker.snapshots.load();
         let host = head.headers.get_str(HOST);
         let request = Request {

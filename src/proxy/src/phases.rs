@@ -30,7 +30,7 @@ const BUFFER_LIMIT: u64 = 64 * 1024 * 1024;
 pub(crate) async fn serve(arrival: Arrival) -> Reply {
     let Arrival { mut flight, refused, upgrades } = arrival;
     if let Some(exit) = refused {
-        return flight.answer(exit, Source::Error);
+        return flight.answer(*exit, Source::Error);
     }
     let rewritten = flight.run.rewrite(&mut flight.context).await;
     if flight.run.has(Phases::REWRITE) {

@@ -20,6 +20,7 @@ pub(crate) struct Refused<'a> {
 }
 
 /// Why a client was refused: status, page and words for the log.
+#[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     pub(crate) message: &'static str,

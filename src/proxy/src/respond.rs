@@ -95,7 +95,7 @@ pub(crate) fn add_headers(context: &mut Context, options: &ProxyOptions, upstrea
         }
     }
     if added.request_id {
-        headers.insert(X_KONG_REQUEST_ID, &context.id);
+        headers.insert(X_KONG_REQUEST_ID, context.id);
     }
     if debug {
         add_debug(context);

@@ -55,7 +55,7 @@ fn a_line_is_that_of_nginx_and_holds_no_query_and_no_forged_line() {
     assert_eq!(
         text,
         "127.0.0.1 - - [15/Jan/2027:08:00:00 +0000] \"GET /a%20b HTTP/1.1\" 200 12 \"https://a.example/\" \
-         \"ag\\x22ent\\xFF\" kong_request_id: \"00\"\n"
+         \"ag\\x22ent\\xFF\" kong_request_id: \"00000000000000000000000000000000\"\n"
     );
 }
 

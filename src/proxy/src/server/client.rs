@@ -3,9 +3,10 @@
 //! The connection's task and the body of the request in flight share it; both run on the same thread.
 
 use crate::patience::Patient;
+use crate::refused::Refusal;
 use crate::transport::{SPARE, Transport, give_back, spare_buffer};
 use bytes::{Bytes, BytesMut};
-use gwctl_http1::{Decoder, Fault, Limits, Piece, RequestHead, read_request};
+use gwctl_http1::{Decoder, Limits, Piece, RequestHead, read_request};
 use gwctl_plugins::BodyError;
 use http::HeaderMap;
 use std::cell::RefCell;
@@ -50,7 +51,7 @@ pub(crate) enum NoRequest {
     Closed,
     /// The head did not come in time.
     TimedOut,
-    Malformed(Fault),
+    Refused(Refusal),
 }
 
 impl Client {
@@ -91,7 +92,7 @@ impl Client {
                     Err(fault) => {
                         // Where it ends is not known: the rest is awaited before the connection closes.
                         self.broken = true;
-                        return Poll::Ready(Err(NoRequest::Malformed(fault)));
+                        return Poll::Ready(Err(NoRequest::Refused(fault.into())));
                     }
                 }
             }

@@ -3,11 +3,11 @@
 //! The state of a request in flight is large, and making room for it means moving it there. So the room is made once and
 //! lent to whichever connection has a request: an idle connection has none.
 
-use crate::arrival::Origin;
+use crate::arrival::Arrival;
+use crate::server::answer::Asked;
 use crate::server::client::Shared;
 use crate::server::http1::End;
 use crate::worker::{Stopping, Worker};
-use gwctl_http1::RequestHead;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -27,9 +27,9 @@ thread_local! {
 pub(super) struct Job {
     pub(super) worker: Rc<Worker>,
     pub(super) client: Shared,
-    pub(super) origin: Rc<Origin>,
     pub(super) stopping: Rc<Stopping>,
-    pub(super) head: RequestHead,
+    pub(super) arrival: Arrival,
+    pub(super) asked: Asked,
 }
 
 /// What a desk and its work hand to each other.
@@ -93,9 +93,9 @@ impl Future for Serving {
 async fn work(tray: Rc<Tray>) -> Infallible {
     loop {
         let job = poll_fn(|_| tray.job.take().map_or(Poll::Pending, Poll::Ready)).await;
-        let Job { worker, client, origin, stopping, head } = job;
-        let end = worker.request(&client, &origin, head, &stopping).await;
-        drop((worker, client, origin, stopping));
+        let Job { worker, client, stopping, arrival, asked } = job;
+        let end = worker.request(&client, arrival, asked, &stopping).await;
+        drop((worker, client, stopping));
         tray.end.set(Some(end));
     }
 }

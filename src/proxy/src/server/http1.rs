@@ -71,13 +71,14 @@ impl Worker {
             let mut deadline = Instant::from_std(clock::now()) + wait;
             let (mut seen, mut waited) = (0, false);
             let next = poll_fn(|task| {
+                let shared = &client;
                 let mut client = client.borrow_mut();
                 // The first time is still in the turn that ended the last request.
                 if std::mem::replace(&mut waited, true) {
                     clock::turn();
                 }
                 if let Poll::Ready(head) = client.poll_head(task, &mut seen, &limits) {
-                    return Poll::Ready(head);
+                    return Poll::Ready(head.and_then(|head| self.arrive(shared, &origin, head)));
                 }
                 if !begun && !client.is_idle() {
                     begun = true;
@@ -101,11 +102,11 @@ impl Worker {
             });
             // What a request needs lives at a desk: an idle connection stays small.
             let end = match next.await {
-                Ok(mut head) => {
+                Ok((arrival, mut asked)) => {
                     requests += 1;
-                    head.keep_alive &= keeps && requests < most;
-                    let (worker, client, origin) = (self.clone(), client.clone(), origin.clone());
-                    Desk::serve(Job { worker, client, origin, stopping: stopping.clone(), head }).await?
+                    asked.keep_alive &= keeps && requests < most;
+                    let (worker, client, stopping) = (self.clone(), client.clone(), stopping.clone());
+                    Desk::serve(Job { worker, client, stopping, arrival, asked }).await?
                 }
                 Err(NoRequest::Closed | NoRequest::TimedOut) if client.borrow().is_idle() => return Ok(()),
                 // As nginx, which does not answer either.
@@ -117,8 +118,8 @@ impl Worker {
                     self.tell_unanswered(&origin, StatusCode::REQUEST_TIMEOUT, "the head did not come in time");
                     return Ok(());
                 }
-                Err(NoRequest::Malformed(fault)) => {
-                    return Box::pin(self.refuse(&client, &origin, &fault.into())).await;
+                Err(NoRequest::Refused(refusal)) => {
+                    return Box::pin(self.refuse(&client, &origin, &refusal)).await;
                 }
             };
             fresh = false;
@@ -133,27 +134,35 @@ impl Worker {
         }
     }
 
-    pub(super) async fn request(
+    /// What a head asks for, and how it is to be answered.
+    fn arrive(
         self: &Rc<Self>,
         client: &Shared,
         origin: &Origin,
         head: RequestHead,
-        stopping: &Stopping,
-    ) -> io::Result<End> {
-        if head.method == Method::CONNECT {
+    ) -> Result<(Arrival, Asked), NoRequest> {
+        let RequestHead { method, target, version, headers, framing, keep_alive, .. } = head;
+        if method == Method::CONNECT {
             let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", "connect is not served");
-            self.answer_alone(client, origin, &refusal).await?;
-            return Ok(End::Closed);
+            return Err(NoRequest::Refused(refusal));
         }
-        let (method, version, keep_alive) = (head.method.clone(), head.version, head.keep_alive);
-        let RequestHead { framing, target, headers, .. } = head;
-        let head = Head { method: head.method, target, version, headers };
         let body = match framing {
             Framing::Length(length) => ArrivingBody::Http1(client.clone(), Some(length)),
             Framing::Chunked => ArrivingBody::Http1(client.clone(), None),
             Framing::None | Framing::UntilClose => ArrivingBody::None,
         };
-        let mut serving = pin!(serve(Arrival::new(&self.latest(), origin, head, body)));
+        let asked = Asked { method: method.clone(), version, keep_alive };
+        Ok((Arrival::new(&self.latest(), origin, Head { method, target, version, headers }, body), asked))
+    }
+
+    pub(super) async fn request(
+        self: &Rc<Self>,
+        client: &Shared,
+        arrival: Arrival,
+        mut asked: Asked,
+        stopping: &Stopping,
+    ) -> io::Result<End> {
+        let mut serving = pin!(serve(arrival));
         let mut begun = false;
         let response = poll_fn(|task| {
             if std::mem::replace(&mut begun, true) {
@@ -165,7 +174,7 @@ impl Worker {
             client.borrow_mut().poll_gone(task).map(|()| None)
         });
         let Some(response) = response.await else { return Ok(End::Closed) };
-        let asked = Asked { method, version, keep_alive: keep_alive && !*stopping.borrow() };
+        asked.keep_alive &= !*stopping.borrow();
         begun = false;
         let mut answer = Answer::new(&asked, &mut client.borrow_mut(), response);
         let goes_on = poll_fn(|task| {
