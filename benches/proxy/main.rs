@@ -2,12 +2,12 @@
 //!
 //!     cargo bench -p gwctl --bench proxy [-- ROUNDS [SECONDS] [PART]]
 //!
-//! Measured is the program as it ships: `$GWCTL` when set, else it is built with the profile dist first.
+//! Measured is the program as it ships: `$GWCTL` when set, else `scripts/dist` builds it first.
 //!
 //! Each proxy has one worker on core 0; the upstream (nginx) and the load share core 1. Every round (5 unless given) starts
 //! each proxy anew, warms it up for a second and measures it for SECONDS (3). Told is the median of the rounds. CPU is that
 //! of all threads of the proxy as the scheduler counts it, for each request. All route by one of 1,000 path prefixes, keep
-//! connections on both sides and write no access log; gwctl adds Kong's headers.
+//! connections on both sides and write no access log; gwctl adds Kong's headers, and nginx is told of with them as well.
 //!
 //! | part | load |
 //! |---|---|

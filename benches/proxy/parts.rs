@@ -1,6 +1,6 @@
 //! What is measured, and what is wanted of it.
 
-use crate::proxies::Kind::{self, Gwctl, GwctlKeyAuth, GwctlKeyAuthRateLimiting, Haproxy, Nginx};
+use crate::proxies::Kind::{self, Gwctl, GwctlKeyAuth, GwctlKeyAuthRateLimiting, Haproxy, Nginx, NginxAsKong};
 
 /// What the clients do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,7 @@ pub(crate) const PARTS: [Part; 5] = [
             judged(GwctlKeyAuthRateLimiting, SMALL, Wanted::Ratio(1.4)),
             // No slower for each request than with 64: a tenth is left to chance.
             Line { kind: Gwctl, load: BUSY, wanted: Some(Wanted::Ratio(1.1)), beside: Some(2) },
+            told(NginxAsKong, SMALL),
         ],
     },
     Part {
@@ -92,7 +93,12 @@ pub(crate) const PARTS: [Part; 5] = [
     },
     Part {
         name: "rate",
-        lines: &[told(Nginx, Load::Rate), told(Haproxy, Load::Rate), judged(Gwctl, Load::Rate, Wanted::Ratio(1.0))],
+        lines: &[
+            told(Nginx, Load::Rate),
+            told(Haproxy, Load::Rate),
+            judged(Gwctl, Load::Rate, Wanted::Ratio(1.0)),
+            told(NginxAsKong, Load::Rate),
+        ],
     },
     Part {
         name: "idle",

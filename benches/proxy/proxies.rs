@@ -21,6 +21,8 @@ const LARGE: usize = 100 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Nginx,
+    /// Which writes the headers that Kong and gwctl write.
+    NginxAsKong,
     Haproxy,
     Gwctl,
     GwctlKeyAuth,
@@ -31,6 +33,7 @@ impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nginx => "nginx",
+            Self::NginxAsKong => "nginx, with Kong's headers",
             Self::Haproxy => "HAProxy",
             Self::Gwctl => "gwctl",
             Self::GwctlKeyAuth => "gwctl, key-auth",
@@ -64,12 +67,10 @@ fn program() -> PathBuf {
     if let Some(path) = std::env::var_os("GWCTL") {
         return path.into();
     }
-    let mut build = Command::new(env!("CARGO"));
-    let status = build.args(["build", "--profile", "dist", "-p", "gwctl"]).status().unwrap();
-    assert!(status.success(), "cargo build --profile dist -p gwctl failed");
-    // Beside the folder of the profile that this benchmark was built with.
-    let built = Path::new(env!("CARGO_BIN_EXE_gwctl"));
-    built.parent().and_then(Path::parent).unwrap().join("dist/gwctl")
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let status = Command::new(root.join("scripts/dist")).status().unwrap();
+    assert!(status.success(), "scripts/dist failed");
+    root.join("target/dist/gwctl")
 }
 
 /// A certificate that signs itself, and the same with its key in one file.
@@ -167,7 +168,8 @@ pub(crate) fn start(kind: Kind, site: &Site, load: Load) -> Running {
 
 fn begin(kind: Kind, site: &Site, load: Load) -> Running {
     match kind {
-        Kind::Nginx => nginx(site.path(), "proxy", "0", &nginx_servers(site.path(), load), PORT),
+        Kind::Nginx => nginx(site.path(), "proxy", "0", &nginx_servers(site.path(), load, ""), PORT),
+        Kind::NginxAsKong => nginx(site.path(), "proxy", "0", &nginx_servers(site.path(), load, KONG_HEADERS), PORT),
         Kind::Haproxy => haproxy(site.path()),
         Kind::Gwctl => gwctl(site, &[]),
         Kind::GwctlKeyAuth => gwctl(site, &["key-auth"]),
@@ -175,7 +177,15 @@ fn begin(kind: Kind, site: &Site, load: Load) -> Running {
     }
 }
 
-fn nginx_servers(folder: &Path, load: Load) -> String {
+/// What Kong has a request and a response say beyond `Host` and `X-Forwarded-For`.
+const KONG_HEADERS: &str = "proxy_set_header X-Forwarded-Proto $scheme; proxy_set_header X-Forwarded-Host $host; \
+    proxy_set_header X-Forwarded-Port $server_port; proxy_set_header X-Forwarded-Path $request_uri; \
+    proxy_set_header X-Forwarded-Prefix $request_uri; proxy_set_header X-Real-IP $remote_addr; \
+    proxy_set_header Via '1.1 nginx'; proxy_set_header X-Kong-Request-Id $request_id; \
+    add_header X-Kong-Upstream-Latency 0; add_header X-Kong-Proxy-Latency 0; add_header Via '1.1 nginx'; \
+    add_header X-Kong-Request-Id $request_id;";
+
+fn nginx_servers(folder: &Path, load: Load, headers: &str) -> String {
     let mut text = format!(
         "upstream up {{ server 127.0.0.1:{UPSTREAM_PORT}; keepalive 512; keepalive_requests 100000000; }}\n\
          ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/key.pem; ssl_protocols TLSv1.2 TLSv1.3;\n",
@@ -189,7 +199,7 @@ fn nginx_servers(folder: &Path, load: Load) -> String {
         let _ = writeln!(
             text,
             "location /bench/{number}/ {{ proxy_pass http://up/; proxy_http_version 1.1; proxy_set_header Connection ''; \
-             proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; }}"
+             proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; {headers} }}"
         );
     }
     text + "}\n"
