@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity, Server};
-use tonic::{Code, Request, Status};
+use tonic::{Code, Request, Status, Streaming};
 
 /// A node between both sides.
 struct Scene {
@@ -72,6 +72,15 @@ impl Scene {
 
     fn client(&self, service: &'static str) -> Client {
         Client::new(self.plain.clone(), service)
+    }
+
+    /// A call of `Watch` that has had its first message, and what writes the next ones.
+    async fn watching(&self, client: &mut Client) -> (mpsc::Sender<Result<Bytes, Status>>, Streaming<Bytes>) {
+        let script = self.probe.script();
+        let mut watched = client.watch().await;
+        script.send(Ok("one".into())).await.unwrap();
+        assert_eq!(watched.message().await.unwrap().unwrap(), "one");
+        (script, watched)
     }
 }
 
@@ -158,10 +167,7 @@ async fn an_error_keeps_its_message_details_and_metadata() {
         assert_eq!(status.metadata().get_bin("seen-note-bin").unwrap().to_bytes().unwrap(), BINARY.as_slice());
 
         // In trailers proper: after a message.
-        let script = scene.probe.script();
-        let mut watched = client.watch().await;
-        script.send(Ok("one".into())).await.unwrap();
-        assert_eq!(watched.message().await.unwrap().unwrap(), "one");
+        let (script, mut watched) = scene.watching(&mut client).await;
         let status = Status::with_details(Code::DataLoss, REFUSAL, BINARY.to_vec().into());
         script.send(Err(status)).await.unwrap();
         is_whole(&watched.message().await.unwrap_err(), &BINARY);
@@ -232,13 +238,69 @@ async fn an_answer_that_breaks_off_does_not_look_like_a_whole_one() {
         add(stage, "Cut", json!({"url": format!("grpc://127.0.0.1:{}", between.port)}), json!({}));
     })
     .await;
-    let script = scene.probe.script();
-    let mut watched = scene.client("probe.Cut").watch().await;
-    script.send(Ok("one".into())).await.unwrap();
-    assert_eq!(watched.message().await.unwrap().unwrap(), "one");
+    let (_script, mut watched) = scene.watching(&mut scene.client("probe.Cut")).await;
     relay.unwrap().cut();
     let status = watched.message().await.unwrap_err();
     assert_ne!(status.code(), Code::Ok, "{status:?}");
+}
+
+#[tokio::test]
+async fn a_server_may_refuse_before_it_has_heard_everything() {
+    let scene = Scene::new(|_, _| {}).await;
+    for mut client in scene.ways() {
+        for _ in 0..10 {
+            let (sender, messages) = mpsc::channel(1);
+            sender.send("one".into()).await.unwrap();
+            let status = client.stream("Nothing", messages).await.unwrap_err();
+            assert_eq!(status.code(), Code::Unimplemented, "{status:?}");
+            assert_eq!(client.ask("Echo", "ping").await.unwrap().into_inner(), "ping");
+        }
+        // More than the server takes of one message: it says so after the first bytes.
+        let status = client.unary("Echo", Request::new(vec![0; 8 << 20].into())).await.unwrap_err();
+        assert_eq!(status.code(), Code::OutOfRange, "{status:?}");
+    }
+}
+
+#[tokio::test]
+async fn calls_under_way_end_as_they_should_when_the_node_quits() {
+    let scene = Scene::new(|_, _| {}).await;
+    let mut open = Vec::new();
+    for mut client in scene.ways() {
+        open.push(scene.watching(&mut client).await);
+    }
+    let quit = std::process::Command::new("kill").args(["-QUIT", &scene.stage.node.id().to_string()]).status();
+    assert!(quit.unwrap().success());
+    let (plain, secure) = (scene.stage.plain, scene.stage.secure);
+    gwctl_testkit::wait_until("the node to stop listening", || {
+        [plain, secure].iter().all(|port| std::net::TcpStream::connect(("127.0.0.1", *port)).is_err())
+    });
+    for (script, mut watched) in open {
+        script.send(Ok("two".into())).await.unwrap();
+        assert_eq!(watched.message().await.unwrap().unwrap(), "two");
+        drop(script);
+        assert_eq!(watched.message().await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn a_call_goes_on_to_the_next_target_where_one_is_down() {
+    let [closed] = free_ports();
+    let scene = Scene::new(|stage, clear| {
+        stage.make("/upstreams", &json!({"name": "pair.test"}));
+        for port in [closed, clear] {
+            stage.make("/upstreams/pair.test/targets", &json!({"target": format!("127.0.0.1:{port}")}));
+        }
+        add(stage, "Pair", json!({"url": "grpc://pair.test:80"}), json!({}));
+    })
+    .await;
+    let mut client = scene.client("probe.Pair");
+    for _ in 0..4 {
+        assert_eq!(client.unary("Echo", noted("ping")).await.unwrap().into_inner(), "ping");
+        let (sender, messages) = mpsc::channel(1);
+        let mut answers = client.talk(messages).await;
+        sender.send("one".into()).await.unwrap();
+        assert_eq!(answers.message().await.unwrap().unwrap(), "one");
+    }
 }
 
 #[tokio::test]
@@ -267,11 +329,7 @@ async fn streams_that_last_leave_room_for_other_calls() {
     let mut client = scene.client("probe.Few");
     let mut streams = Vec::new();
     for _ in 0..5 {
-        let script = scene.probe.script();
-        let mut watched = client.watch().await;
-        script.send(Ok("one".into())).await.unwrap();
-        assert_eq!(watched.message().await.unwrap().unwrap(), "one");
-        streams.push((script, watched));
+        streams.push(scene.watching(&mut client).await);
     }
     for _ in 0..10 {
         assert_eq!(client.ask("Echo", "ping").await.unwrap().into_inner(), "ping");

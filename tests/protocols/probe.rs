@@ -271,9 +271,18 @@ impl Client {
         self.grpc.client_streaming(messages, path, Plain).await.map(Response::into_inner)
     }
 
-    pub async fn talk(&mut self, mut messages: mpsc::Receiver<Bytes>) -> Streaming<Bytes> {
-        let path = self.path("Talk").await;
+    pub async fn talk(&mut self, messages: mpsc::Receiver<Bytes>) -> Streaming<Bytes> {
+        self.stream("Talk", messages).await.unwrap()
+    }
+
+    /// Streams both ways with any method.
+    pub async fn stream(
+        &mut self,
+        method: &str,
+        mut messages: mpsc::Receiver<Bytes>,
+    ) -> Result<Streaming<Bytes>, Status> {
+        let path = self.path(method).await;
         let messages = Request::new(poll_fn(move |task| messages.poll_recv(task)));
-        self.grpc.streaming(messages, path, Plain).await.unwrap().into_inner()
+        self.grpc.streaming(messages, path, Plain).await.map(Response::into_inner)
     }
 }
