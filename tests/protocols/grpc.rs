@@ -361,3 +361,15 @@ async fn a_call_without_a_key_is_unauthenticated() {
         }
     }
 }
+
+#[tokio::test]
+async fn calls_that_come_all_at_once_are_answered_however_few_streams_the_server_allows() {
+    let scene = Scene::with(Server::builder().max_concurrent_streams(2), |_, _| {}).await;
+    let calls = (0..100).map(|_| {
+        let mut client = scene.client("probe.Plain");
+        async move { client.ask("Echo", "ping").await.map(tonic::Response::into_inner) }
+    });
+    for answer in futures_util::future::join_all(calls).await {
+        assert_eq!(answer.unwrap(), "ping");
+    }
+}
