@@ -95,8 +95,8 @@ known! {
     SERVER "server" "Server"
     SET_COOKIE "set-cookie" "Set-Cookie"
     TE "te" "TE"
-    TRACEPARENT "traceparent" "Traceparent"
-    TRACESTATE "tracestate" "Tracestate"
+    TRACEPARENT "traceparent" "traceparent"
+    TRACESTATE "tracestate" "tracestate"
     TRAILER "trailer" "Trailer"
     TRANSFER_ENCODING "transfer-encoding" "Transfer-Encoding"
     UPGRADE "upgrade" "Upgrade"
@@ -281,6 +281,13 @@ fn unusual(name: &[u8]) -> Option<&'static [u8]> {
     })
 }
 
+/// Names that carry a trace stay in lower case, as those who defined them write them.
+fn is_of_tracing(name: &[u8]) -> bool {
+    const WHOLE: [&[u8]; 4] = [b"b3", b"uber-trace-id", b"x-amzn-trace-id", b"x-cloud-trace-context"];
+    const BEGINNINGS: [&[u8]; 5] = [b"x-b3-", b"uberctx-", b"ot-tracer-", b"ot-baggage-", b"x-datadog-"];
+    WHOLE.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
 /// Names that HTTP/1 itself or the gateway adds; they look the same whatever the peer speaks.
 fn is_ours(name: Name<'_>) -> bool {
     const OURS: u64 = HOST.bit()
@@ -318,6 +325,9 @@ fn write_any(out: &mut impl BufMut, name: Name<'_>, lower: bool) {
     let mut rest = name.lower.as_bytes();
     if let Some(whole) = unusual(rest) {
         return out.put_slice(whole);
+    }
+    if is_of_tracing(rest) {
+        return out.put_slice(rest);
     }
     if let Some(after) = rest.strip_prefix(b"x-ratelimit-") {
         out.put_slice(b"X-RateLimit-");

@@ -270,6 +270,17 @@ fn names_keep_their_case_and_new_ones_get_the_usual_one() {
 }
 
 #[test]
+fn names_that_carry_a_trace_are_written_in_lower_case() {
+    let names =
+        ["traceparent", "tracestate", "b3", "x-b3-traceid", "uber-trace-id", "ot-tracer-spanid", "x-amzn-trace-id"];
+    let rows = names.map(|name| (Name::from_static(name), Value::from_static("1")));
+    let mut out = BytesMut::new();
+    write_request(&mut out, &Method::GET, &Uri::from_static("/"), &rows.into_iter().collect(), Framing::None);
+    let lines = names.map(|name| format!("{name}: 1\r\n")).concat();
+    assert_eq!(String::from_utf8(out.to_vec()).unwrap(), format!("GET / HTTP/1.1\r\n{lines}\r\n"));
+}
+
+#[test]
 fn responses_say_how_they_end() {
     let head =
         response(Method::GET, "HTTP/1.1 200 Fine, thanks\r\ncontent-length: 5\r\nx-a: b\r\n\r\n").unwrap().unwrap();
