@@ -6,7 +6,7 @@ use crate::server::Here;
 use crate::transport::Transport;
 use crate::upstream::http1::Http1;
 use crate::upstream::outbound::Outbound;
-use crate::upstream::streams::{Listened, Place, Streams};
+use crate::upstream::streams::{AT_FIRST, Place, Streams};
 use crate::upstream::target::Target;
 use bytes::{Bytes, BytesMut};
 use gwctl_http1::{Fault, Headers};
@@ -16,6 +16,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -128,15 +129,28 @@ impl Connection {
             .timer(TokioTimer::new())
             .keep_alive_interval(PING_AFTER)
             .keep_alive_timeout(PONG_LIMIT)
+            .initial_max_send_streams(AT_FIRST)
             .adaptive_window(true);
-        let streams = Rc::default();
-        let stream = TokioIo::new(Listened::new(stream, &streams));
-        let (sender, codec) = builder.handshake(stream).await.map_err(io::Error::other)?;
+        let (sender, codec) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+        let codec = Rc::new(RefCell::new(Some(codec)));
+        let shared = codec.clone();
+        // While the codec works nobody asks for another stream.
+        let allowed = move || {
+            let codec = shared.try_borrow();
+            codec.ok().and_then(|codec| Some(codec.as_ref()?.current_max_send_streams())).unwrap_or(0)
+        };
         tokio::task::spawn_local(async move {
-            if let Err(error) = codec.await {
+            let work = |task: &mut Context<'_>| match &mut *codec.borrow_mut() {
+                Some(codec) => Pin::new(codec).poll(task),
+                None => Poll::Ready(Ok(())),
+            };
+            if let Err(error) = poll_fn(work).await {
                 tracing::debug!(%error, "upstream connection ended");
             }
+            // Requests that wait for it are told so by its end.
+            codec.take();
         });
+        let streams = Rc::new(Streams::new(allowed));
         let place = Some(Place::of(&streams));
         Ok(Connection { way: Way::Http2 { sender, incoming: None, streams, _place: place }, requests: 0, timer: None })
     }
@@ -160,7 +174,7 @@ impl Connection {
 
     /// Whether one more request would have to wait for the end of another.
     pub(crate) fn is_full(&self) -> bool {
-        matches!(&self.way, Way::Http2 { streams, .. } if streams.are_full())
+        matches!(&self.way, Way::Http2 { streams, .. } if !streams.have_room())
     }
 
     /// Whether another request can be sent now.
