@@ -165,13 +165,19 @@ fn targets_and_hosts_in_unusual_forms_reach_no_upstream_they_should_not() {
     let (cluster, upstream) = (Cluster::new(GWCTL), Recorder::start());
     let node = serving(&cluster, upstream.port);
     upstream.take();
+    let open = json!({"hosts": ["open.test"], "strip_path": false});
+    assert_eq!(post(node.admin(), "/services/echo/routes", &open).status, 201);
+    wait_until("a route without a path", || {
+        status(&exchange(node.proxy(), b"GET / HTTP/1.1\r\nHost: open.test\r\nConnection: close\r\n\r\n")) == 200
+    });
+    upstream.take();
     let refused = [
         ("connect", "CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\n"),
         ("no host", "GET /echo HTTP/1.1\r\n"),
         ("two hosts", "GET /echo HTTP/1.1\r\nHost: a\r\nHost: b\r\n"),
         ("a host with a path", "GET /echo HTTP/1.1\r\nHost: a/b\r\n"),
         ("a host with a space", "GET /echo HTTP/1.1\r\nHost: a b\r\n"),
-        ("an asterisk", "OPTIONS * HTTP/1.1\r\nHost: a\r\n"),
+        ("an asterisk", "OPTIONS * HTTP/1.1\r\nHost: open.test\r\n"),
         ("dots above the root", "GET /echo/../../etc/passwd HTTP/1.1\r\nHost: a\r\n"),
     ];
     for (name, head) in refused {
@@ -184,6 +190,13 @@ fn targets_and_hosts_in_unusual_forms_reach_no_upstream_they_should_not() {
     assert_eq!(status(&exchange(node.proxy(), absolute.as_bytes())), 200);
     let heads = upstream.take();
     assert!(heads[0].to_ascii_lowercase().contains("host: named.test\r\n"), "{heads:?}");
+    // It may leave the path out, and then begins with its query.
+    for (target, sent) in [("http://open.test", "GET / "), ("http://open.test?a=1", "GET /?a=1 ")] {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: open.test\r\nConnection: close\r\n\r\n");
+        assert_eq!(status(&exchange(node.proxy(), head.as_bytes())), 200, "{target}");
+        let heads = upstream.take();
+        assert!(heads[0].starts_with(sent), "{target}: {heads:?}");
+    }
     is_well(&node);
 }
 

@@ -100,7 +100,7 @@ impl Arrival {
         let request = Request {
             host: host.map_or_else(|| UNNAMED.to_owned(), host_name),
             method: head.method,
-            uri: head.target.into_parts().path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/")),
+            uri: path_of(head.target),
             version: head.version,
             headers: head.headers,
             scheme: origin.scheme,
@@ -121,6 +121,15 @@ impl Arrival {
         }
         Arrival { flight, refused, upgrades }
     }
+}
+
+/// Path and query; an absolute target may leave the path out.
+fn path_of(target: Uri) -> PathAndQuery {
+    match target.into_parts().path_and_query {
+        Some(path) if path.as_str().starts_with('?') => PathAndQuery::try_from(format!("/{path}")).ok(),
+        path => path,
+    }
+    .unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
 /// Makes a request look as over HTTP/1.1: the authority of an HTTP/2 request or of an absolute target is the host, and
@@ -147,8 +156,9 @@ fn refusal(head: &Head, body: &ArrivingBody, options: &ProxyOptions) -> Option<E
     let odd_host = headers.get(HOST).is_some_and(|host| !plausible_host(host.as_bytes()));
     let misses_host = hosts > 1 || (hosts == 0 && head.version == Version::HTTP_11);
     let too_long = |length: u64| options.client_max_body_size != 0 && length > options.client_max_body_size;
-    // An authority alone is the target of CONNECT and of nothing else.
-    let odd_target = head.target.scheme().is_none() && head.target.authority().is_some();
+    // An authority alone is the target of CONNECT and of nothing else, and an asterisk asks no upstream.
+    let is_path = target.starts_with('/') || (target.starts_with('?') && head.target.authority().is_some());
+    let odd_target = !is_path || (head.target.scheme().is_none() && head.target.authority().is_some());
     let (status, message) = if head.method == Method::CONNECT {
         // Over HTTP/2; the codec of HTTP/1 refuses it by itself.
         (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed")
