@@ -157,21 +157,25 @@ impl Spare {
     fn take(&mut self) -> Option<BytesMut> {
         self.free.pop().or_else(|| {
             let mut oldest = self.lent.pop_front()?;
-            oldest.try_reclaim(SPARE).then_some(oldest)
+            (oldest.try_reclaim(SPARE) && is_kept(&oldest)).then_some(oldest)
         })
     }
 
     fn put(&mut self, mut buffer: BytesMut) {
         buffer.clear();
-        // Large ones, and those that have been read full, are not kept.
         if buffer.try_reclaim(SPARE) {
-            if buffer.capacity() < 2 * SPARE && self.free.len() < MOST_SPARE {
+            if is_kept(&buffer) && self.free.len() < MOST_SPARE {
                 self.free.push(buffer);
             }
         } else if buffer.capacity() < SPARE && self.lent.len() < MOST_LENT {
             self.lent.push_back(buffer);
         }
     }
+}
+
+/// Large ones are not; of one that is still read the size is not known.
+fn is_kept(buffer: &BytesMut) -> bool {
+    buffer.capacity() < 2 * SPARE
 }
 
 /// A part that is to be kept for a while: a small one by itself, as it would keep the whole buffer it was read into.
