@@ -38,9 +38,13 @@ fn apply_waits_for_a_share_of_the_fleet_and_names_who_is_missing() {
     assert!(missing.err.contains("error: 1 of 2 data planes do not have version 2 after 3 s"), "{}", missing.err);
     assert!(missing.err.contains("plugin_set_incompatible") && missing.err.contains("key-auth"), "{}", missing.err);
     write("two.test");
+    let late = run(&["apply", "-f", &file, "--wait", "--timeout", "3s"]);
+    assert_eq!(late.code, 3, "{}", late.err);
+    assert!(late.err.contains("of 2 data planes do not have version 3 after 3 s"), "{}", late.err);
+    write("three.test");
     let enough = run(&["apply", "-f", &file, "--wait=50%"]);
     assert_eq!(enough.code, 0, "{}", enough.err);
-    assert!(enough.err.contains("DP 1/2 have version 3"), "{}", enough.err);
+    assert!(enough.err.contains("DP 1/2 have version 4"), "{}", enough.err);
 
     let list: Value = serde_json::from_str(&run(&["dp", "list", "-o", "json"]).out).unwrap();
     let items = list["items"].as_array().unwrap();

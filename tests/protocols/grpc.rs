@@ -186,11 +186,6 @@ async fn the_deadline_of_a_call_and_its_cancellation_reach_the_server() {
         let answer = client.unary("Echo", request).await.unwrap();
         assert_eq!(answer.metadata().get("seen-grpc-timeout").unwrap(), "3600000m");
 
-        let mut request = noted("ping");
-        request.set_timeout(Duration::from_millis(20));
-        let status = client.unary("Stall", request).await.unwrap_err();
-        assert!(matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled), "{status:?}");
-
         let script = scene.probe.script();
         let watched = client.watch().await;
         assert!(!script.is_closed());

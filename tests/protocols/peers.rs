@@ -61,7 +61,9 @@ def ask(method, path, *show, **more):
     answer = connection.getresponse()
     body = answer.read()
     assert connection.sock is socket, (method, path, "the connection was not kept")
-    print(method, path, answer.version, answer.status, len(body), *[answer.headers[name] for name in show])
+    # What a page of an error says depends on the version of python.
+    size = len(body) if answer.status < 400 else "-"
+    print(method, path, answer.version, answer.status, size, *[answer.headers[name] for name in show])
     return body
 
 assert ask("GET", "/page.txt", "Content-Length") == b"a page"
@@ -104,7 +106,7 @@ fn the_server_of_python_is_an_upstream_and_its_client_keeps_its_connection() {
             "GET /page.txt 11 200 6 6",
             "HEAD /page.txt 11 200 0 6",
             "GET /page.txt 11 304 0",
-            "GET /nowhere.txt 11 404 335",
+            "GET /nowhere.txt 11 404 -",
             "GET /open-end 11 200 200000 chunked",
             "POST /post 11 201 1000000 1000000 none keep-alive",
             "POST /post 11 201 50008 50008 none keep-alive",
