@@ -1,6 +1,6 @@
 //! Random heads and chunks: whatever comes, it is read or refused, and in the same way however it is cut.
 //!
-//! `cargo run -p gwctl-http1 --example fuzz -- --seconds 60 [request|response|chunks]`
+//! `cargo run -p gwctl-http1 --example fuzz_http1 -- --seconds 60 [request|response|chunks]`
 
 use bytes::BytesMut;
 use gwctl_http1::{

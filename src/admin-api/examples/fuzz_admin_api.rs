@@ -1,6 +1,6 @@
 //! Random bodies and queries: whatever they hold, they are read or refused, never more.
 //!
-//! `cargo run -p gwctl-admin-api --example fuzz -- --seconds 60 [form|json|multipart|query]`
+//! `cargo run -p gwctl-admin-api --example fuzz_admin_api -- --seconds 60 [form|json|multipart|query]`
 
 use gwctl_admin_api::fuzzing::{body, target};
 use gwctl_entities::{NodeKind, Registry, RegistryOptions};

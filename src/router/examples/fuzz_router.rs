@@ -1,7 +1,7 @@
 //! Random request targets and routes: targets are normalised in one and only one way, routes are compiled or refused, and
 //! a router of them finds what it explains.
 //!
-//! `cargo run -p gwctl-router --example fuzz -- --seconds 60 [path|build]`
+//! `cargo run -p gwctl-router --example fuzz_router -- --seconds 60 [path|build]`
 
 use gwctl_entities::view::{Route, from_record};
 use gwctl_router::{Flavor, NoHeaders, Request, RequestPath, RouteEntry, Router, check_target};

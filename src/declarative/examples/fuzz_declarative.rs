@@ -1,6 +1,6 @@
 //! Random files: whatever they hold, they are read or refused, never more.
 //!
-//! `cargo run -p gwctl-declarative --example fuzz -- --seconds 60 [document|template]`
+//! `cargo run -p gwctl-declarative --example fuzz_declarative -- --seconds 60 [document|template]`
 
 use gwctl_declarative::deck::render;
 use gwctl_declarative::{
