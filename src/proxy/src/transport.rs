@@ -124,58 +124,32 @@ const MOST_PARTS: usize = 16;
 pub(crate) const SPARE: usize = 4 * 1024;
 /// How many are kept by a worker: 2 MiB of them.
 const MOST_SPARE: usize = 512;
-/// How many are waited for.
-const MOST_LENT: usize = 64;
-
-/// Buffers that nobody uses.
-#[derive(Default)]
-struct Spare {
-    free: Vec<BytesMut>,
-    /// Somebody still reads a head or a body that came with them, and soon will not: the oldest first.
-    lent: VecDeque<BytesMut>,
-}
 
 thread_local! {
-    static BUFFERS: RefCell<Spare> = const { RefCell::new(Spare { free: Vec::new(), lent: VecDeque::new() }) };
+    static BUFFERS: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An empty buffer with room for [`SPARE`] bytes.
+/// An empty buffer. Of the size of those that are kept, so that whoever takes a new one leaves it to the next.
 pub(crate) fn spare_buffer() -> BytesMut {
-    let take = |spare: &RefCell<Spare>| spare.borrow_mut().take();
-    // An error means that the thread ends.
-    BUFFERS.try_with(take).ok().flatten().unwrap_or_else(|| BytesMut::with_capacity(SPARE))
+    let kept = BUFFERS.try_with(|buffers| buffers.borrow_mut().pop()).ok().flatten();
+    kept.unwrap_or_else(|| BytesMut::with_capacity(SPARE))
 }
 
-/// Takes a buffer back, to be lent again when nobody has a part of it any more.
-pub(crate) fn give_back(buffer: BytesMut) {
-    if buffer.capacity() > 0 {
-        let _ = BUFFERS.try_with(|spare| spare.borrow_mut().put(buffer));
+/// Takes a buffer back. It is kept when nobody has a part of it any more.
+pub(crate) fn give_back(mut buffer: BytesMut) {
+    if buffer.capacity() == 0 {
+        return;
     }
-}
-
-impl Spare {
-    fn take(&mut self) -> Option<BytesMut> {
-        self.free.pop().or_else(|| {
-            let mut oldest = self.lent.pop_front()?;
-            (oldest.try_reclaim(SPARE) && is_kept(&oldest)).then_some(oldest)
-        })
-    }
-
-    fn put(&mut self, mut buffer: BytesMut) {
-        buffer.clear();
-        if buffer.try_reclaim(SPARE) {
-            if is_kept(&buffer) && self.free.len() < MOST_SPARE {
-                self.free.push(buffer);
+    buffer.clear();
+    if buffer.try_reclaim(SPARE) && buffer.capacity() < 2 * SPARE {
+        // An error means that the thread ends.
+        let _ = BUFFERS.try_with(|buffers| {
+            let mut buffers = buffers.borrow_mut();
+            if buffers.len() < MOST_SPARE {
+                buffers.push(buffer);
             }
-        } else if buffer.capacity() < SPARE && self.lent.len() < MOST_LENT {
-            self.lent.push_back(buffer);
-        }
+        });
     }
-}
-
-/// Large ones are not; of one that is still read the size is not known.
-fn is_kept(buffer: &BytesMut) -> bool {
-    buffer.capacity() < 2 * SPARE
 }
 
 /// A part that is to be kept for a while: a small one by itself, as it would keep the whole buffer it was read into.
