@@ -242,28 +242,20 @@ async fn top(places: &Places, children: &mut Children) -> Result<(), Failure> {
     if ended.success() { Ok(()) } else { Err(Failure::new(format!("gwctl top ended with {ended}"))) }
 }
 
-/// One line a second until the end, at least one: how many data planes are in sync and what they answer.
+/// One line a second until the end, at least one.
 async fn status_lines(places: &Places, children: &mut Children, end: Option<Instant>) -> Result<(), Failure> {
     let client = traffic::client()?;
+    let mut shown = false;
     loop {
         children.check()?;
-        let mut answers = Vec::new();
-        for proxy in &places.proxies {
-            answers.push(traffic::one(&client, proxy).await);
-        }
-        match fleet(&places.admin).await {
-            Some(fleet) => {
-                let online = fleet.items.iter().filter(|item| item.connected).count();
-                let synced = fleet.items.iter().filter(|item| item.applied_version == Some(fleet.version)).count();
-                let hash: String = fleet.config_hash.unwrap_or_default().chars().take(8).collect();
-                println(&format!(
-                    "version {} hash {hash} online {online}/2 in sync {synced}/2 GET /orders {}",
-                    fleet.version,
-                    answers.join(" ")
-                ));
-            }
-            None => println(&format!("control plane does not answer; GET /orders {}", answers.join(" "))),
-        }
+        let line = status_line(places, &client);
+        let line = match end.filter(|_| shown) {
+            Some(end) => timeout_at(end, line).await.ok(),
+            None => Some(line.await),
+        };
+        let Some(line) = line else { return Ok(()) };
+        println(&line);
+        shown = true;
         let next = Instant::now() + Duration::from_secs(1);
         if let Some(end) = end.filter(|end| *end <= next) {
             sleep_until(end).await;
@@ -271,6 +263,22 @@ async fn status_lines(places: &Places, children: &mut Children, end: Option<Inst
         }
         sleep_until(next).await;
     }
+}
+
+/// How many data planes are in sync and what they answer.
+async fn status_line(places: &Places, client: &reqwest::Client) -> String {
+    let mut answers = Vec::new();
+    for proxy in &places.proxies {
+        answers.push(traffic::one(client, proxy).await);
+    }
+    let answers = answers.join(" ");
+    let Some(fleet) = fleet(&places.admin).await else {
+        return format!("control plane does not answer; GET /orders {answers}");
+    };
+    let online = fleet.items.iter().filter(|item| item.connected).count();
+    let synced = fleet.items.iter().filter(|item| item.applied_version == Some(fleet.version)).count();
+    let hash: String = fleet.config_hash.unwrap_or_default().chars().take(8).collect();
+    format!("version {} hash {hash} online {online}/2 in sync {synced}/2 GET /orders {answers}", fleet.version)
 }
 
 fn println(line: &str) {
