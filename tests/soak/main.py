@@ -5,15 +5,12 @@ Prints figures each minute. Ends with 1 when a request failed, a node panicked o
 first third after the warm-up.
 """
 
-import contextlib
 import http.client
-import itertools
 import json
 import multiprocessing
 import os
 import pathlib
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -24,6 +21,9 @@ import traceback
 import traffic
 import upstream
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "clients"))
+from nodes import free_ports
+
 # Seconds between two looks at the nodes, and between two rounds of one kind of traffic.
 LOOK = 5
 PAUSE = 0.05
@@ -33,21 +33,6 @@ MEMORY = (1.10, 16 * 1024)
 FILES = (1.10, 32)
 SHOWN_FAILURES = 20
 LOG_SHOWN = 3000
-
-
-GIVEN = itertools.count()
-
-
-def free_ports(count):
-    """Ports that connections do not take for their own end on a system with its usual settings: until somebody listens
-    there, nobody comes to one by chance. None is given twice."""
-    ports = []
-    while len(ports) < count:
-        port = 10_000 + (os.getpid() * 211 + next(GIVEN)) % 22_000
-        with contextlib.suppress(OSError):
-            socket.create_server(("127.0.0.1", port)).close()
-            ports.append(port)
-    return ports
 
 
 class Node:
