@@ -8,7 +8,7 @@ use gwctl_admin_api::{
 use gwctl_certs::{Identity, ListenerPairs, Source, listener_config_of, self_signed};
 use gwctl_conf::{AdminAuth, Database, Materials, NodeConf, Role};
 use gwctl_entities::NodeKind;
-use gwctl_lifecycle::{Phase, Shutdown, TaskSet, spawn};
+use gwctl_lifecycle::{Phase, TaskSet, spawn};
 use gwctl_store::unix_millis;
 use std::sync::Arc;
 
@@ -48,14 +48,18 @@ pub(crate) fn facts(node: &Node) -> NodeFacts {
     }
 }
 
-/// Opens the listeners of one face and serves them until the node stops.
-pub(crate) fn open(
-    node: &Node,
+/// The listeners of one face: opened, not yet answering.
+///
+/// A node answers at one of its addresses only once it has them all: one that found another taken would end under the
+/// hands of clients it has let in.
+pub(crate) struct Opened {
     face: Face,
-    backend: &Arc<dyn Backend>,
-    shutdown: &Shutdown,
-    tasks: &mut TaskSet,
-) -> Result<(), Failure> {
+    setting: &'static str,
+    listeners: Vec<(gwctl_conf::Listener, Listener)>,
+}
+
+/// Opens the listeners of one face.
+pub(crate) fn open(node: &Node, face: Face) -> Result<Opened, Failure> {
     let (setting, listeners, cert, key) = match face {
         Face::Admin => ("admin_listen", &node.conf.admin_listen, "admin_ssl_cert", "admin_ssl_cert_key"),
         Face::Status => ("status_listen", &node.conf.status_listen, "status_ssl_cert", "status_ssl_cert_key"),
@@ -67,34 +71,43 @@ pub(crate) fn open(
     if let Some(pairs) = pairs.clone() {
         renew_with(node, pairs, cert, key);
     }
-    for listen in listeners {
+    let open = |listen: &gwctl_conf::Listener| {
         let config = |pairs| listener_config_of(pairs, listen.http2);
         let tls = pairs.as_ref().filter(|_| listen.ssl).map(config).transpose();
         let tls = tls.map_err(|error| Failure::because("cannot set up TLS", &error))?;
-        let options = ListenOptions { address: listen.address, tls, setting };
-        let listener = bind(node, &options)?;
+        let listener = bind(node, &ListenOptions { address: listen.address, tls, setting })?;
+        Ok((listen.clone(), listener))
+    };
+    Ok(Opened { face, setting, listeners: listeners.iter().map(open).collect::<Result<_, Failure>>()? })
+}
+
+impl Opened {
+    /// Serves them until the node stops.
+    pub(crate) fn serve(self, node: &Node, backend: &Arc<dyn Backend>, tasks: &mut TaskSet) {
+        let (face, setting) = (self.face, self.setting);
         let guarded = node.conf.admin_auth == AdminAuth::Token;
-        if face == Face::Admin && !guarded && !listen.address.ip().is_loopback() {
-            tracing::warn!(
-                address = %listen.address,
-                "the Admin API is reachable from other machines and has no login; set admin_auth = token, or keep admin_listen on a loopback address"
-            );
-        }
-        tracing::info!(address = %listen.address, setting, tls = listen.ssl, "listening");
-        let (backend, stop, options) = (backend.clone(), shutdown.clone(), serve_options(&node.conf));
-        // What is asked of the Admin API may write; until this node may, its clients wait.
-        let turn = (face == Face::Admin).then(|| node.holdings.turn());
-        tasks.add(spawn(setting, Phase::Drain, async move {
-            if let Some(turn) = turn
-                && stop.until(Phase::StopAccepting, turn).await.is_none()
-            {
-                return;
+        for (listen, listener) in self.listeners {
+            if face == Face::Admin && !guarded && !listen.address.ip().is_loopback() {
+                tracing::warn!(
+                    address = %listen.address,
+                    "the Admin API is reachable from other machines and has no login; set admin_auth = token, or keep admin_listen on a loopback address"
+                );
             }
-            let stopped = async move { stop.reached(Phase::StopAccepting).await };
-            serve_with(listener, face, backend, &options, stopped).await;
-        }));
+            tracing::info!(address = %listen.address, setting, tls = listen.ssl, "listening");
+            let (backend, stop, options) = (backend.clone(), node.shutdown.clone(), serve_options(&node.conf));
+            // What is asked of the Admin API may write; until this node may, its clients wait.
+            let turn = (face == Face::Admin).then(|| node.holdings.turn());
+            tasks.add(spawn(setting, Phase::Drain, async move {
+                if let Some(turn) = turn
+                    && stop.until(Phase::StopAccepting, turn).await.is_none()
+                {
+                    return;
+                }
+                let stopped = async move { stop.reached(Phase::StopAccepting).await };
+                serve_with(listener, face, backend, &options, stopped).await;
+            }));
+        }
     }
-    Ok(())
 }
 
 /// What clients of the Admin API may use, and whether they must show a token.

@@ -56,13 +56,14 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
         upstream_tls,
     })
     .map_err(failed)?;
+    let status_listeners = open(&node, Face::Status)?;
     let proxy = start_proxy(&node, data_plane.gateway().handle().clone(), tasks)?;
     let stats = proxy.stats().clone();
     let (counters, identity, expiries) = (stats.clone(), node.identity.clone(), node.expiries.clone());
     let snapshots = data_plane.gateway().handle().clone();
     let metrics = move || metrics_of(Some(&stats), Some(&snapshots), &identity, &expiries);
     let backend = data_plane.status(facts(&node), move || facts_of(Some(&counters)), metrics);
-    open(&node, Face::Status, &backend, &node.shutdown, tasks)?;
+    status_listeners.serve(&node, &backend, tasks);
     let joined = data_plane.join(&options, node.holdings.turn(), &node.shutdown).map_err(failed)?;
     tasks.add(joined.task);
     let mtls = node.conf.cluster.mtls;
@@ -116,27 +117,26 @@ pub(crate) fn upstream_tls(node: &Node) -> Result<UpstreamTls, Failure> {
 /// Opens the proxy's listeners and starts its workers.
 pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle, tasks: &mut TaskSet) -> Result<Proxy, Failure> {
     let options = options_of(&node.conf, &node.materials)?;
-    for listener in &options.listeners {
-        tracing::info!(address = %listener.addr, tls = listener.ssl, workers = options.workers, "proxy listening");
-    }
-    for listener in &options.streams {
-        let (tls, udp, workers) = (listener.ssl, listener.udp, options.workers);
-        tracing::info!(address = %listener.addr, tls, udp, workers, "listening for streams");
-    }
-    let streams: Vec<_> = options.streams.iter().map(|listener| listener.addr).collect();
+    let (listeners, streams, workers) = (options.listeners.clone(), options.streams.clone(), options.workers);
     let proxy = Proxy::start_on(options, snapshots, &mut ProxySockets(&node.holdings));
     let proxy = proxy.map_err(|error| {
         let hint = match &error {
             ProxyError::IoListen { address, source } if source.kind() == std::io::ErrorKind::AddrInUse => format!(
                 "another process listens on port {port}: find it with `ss -ltunp 'sport = :{port}'`, or set {key} to another port",
                 port = address.port(),
-                key = if streams.contains(address) { "stream_listen" } else { "proxy_listen" }
+                key = if streams.iter().any(|listener| listener.addr == *address) { "stream_listen" } else { "proxy_listen" }
             ),
             ProxyError::IoAccessLog { .. } => "correct proxy_access_log and proxy_stream_access_log, or make their folders writable".to_owned(),
             _ => "correct proxy_listen".to_owned(),
         };
         Failure::because("cannot start the proxy", &error).hint(hint)
     })?;
+    for listener in listeners {
+        tracing::info!(address = %listener.addr, tls = listener.ssl, workers, "proxy listening");
+    }
+    for listener in streams {
+        tracing::info!(address = %listener.addr, tls = listener.ssl, udp = listener.udp, workers, "listening for streams");
+    }
     let (memory, setting) = watch::channel(node.conf.max_memory);
     tasks.add(watch_memory(proxy.stats().clone(), setting, node.shutdown.clone()));
     let control = proxy.control().clone();

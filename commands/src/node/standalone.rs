@@ -37,6 +37,7 @@ pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Fa
             None
         }
     };
+    let (admin, status) = (open(&node, Face::Admin)?, open(&node, Face::Status)?);
     let fleet = match node.conf.role {
         Role::ControlPlane => {
             let started =
@@ -68,8 +69,8 @@ pub(crate) async fn start(node: Node, tasks: &mut TaskSet) -> Result<Running, Fa
         true => Some(serve(&node, &store, &process, tasks)?),
         false => None,
     };
-    open(&node, Face::Admin, &backend, &node.shutdown, tasks)?;
-    open(&node, Face::Status, &backend, &node.shutdown, tasks)?;
+    admin.serve(&node, &backend, tasks);
+    status.serve(&node, &backend, tasks);
     // The process before goes on should anything above fail, so its store was left alone until here.
     if !alone {
         load_file(&node.conf, &*backend)?;

@@ -168,8 +168,8 @@ pub async fn start_cluster(
         answers,
         publisher,
     });
-    for listen in &conf.cluster_listen {
-        let address = listen.address;
+    let mut listeners = Vec::new();
+    for address in conf.cluster_listen.iter().map(|listen| listen.address) {
         let failed = |source| StartError::Bind { address, source };
         let socket = match sockets.handed(address) {
             Some(socket) => TcpListener::from_std(socket),
@@ -177,6 +177,10 @@ pub async fn start_cluster(
         };
         let socket = socket.map_err(failed)?;
         sockets.opened(socket.as_fd().try_clone_to_owned().map_err(failed)?.into());
+        listeners.push((address, socket));
+    }
+    // All of them are open before one of them answers.
+    for (address, socket) in listeners {
         tracing::info!(%address, "cluster listener");
         let listener = ClusterListener {
             socket,
