@@ -10,7 +10,7 @@ use std::process::ExitCode;
 pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let loaded = settings::read(&args.settings, &[])?;
     for warning in &loaded.warnings {
-        eprintln!("warning: {}", settings::line(warning));
+        tell!("warning: {}", settings::line(warning));
     }
     let rows = loaded.conf.show(args.changed);
     let text = match args.output {

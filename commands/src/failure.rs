@@ -87,7 +87,7 @@ impl Failure {
 
     /// Prints the failure and gives its exit code.
     pub fn report(&self) -> ExitCode {
-        eprint!("{}", self.text());
+        crate::terminal::show(&self.text());
         ExitCode::from(self.code)
     }
 }

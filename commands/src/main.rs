@@ -1,6 +1,10 @@
 //! The `gwctl` binary: one module per subcommand. Results go to stdout, everything else to stderr.
 
+#![warn(clippy::print_stderr)]
 #![expect(unreachable_pub, reason = "a binary has no outside; pub marks what a module offers to the others")]
+
+#[macro_use]
+mod terminal;
 
 mod cli;
 mod client;

@@ -106,6 +106,32 @@ fn output_in_a_pipe_has_no_colour() {
 }
 
 #[test]
+fn a_reader_that_has_gone_changes_nothing_about_what_a_command_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, address) = (path(folder.path(), "kong.yaml"), nobody());
+    std::fs::write(&file, "_format_version: \"3.0\"\nservices: [{name: a, url: 'http://a'}]\n").unwrap();
+    let commands: [(i32, &[&str]); 11] = [
+        (0, &["help", "exit-codes"]),
+        (0, &["version"]),
+        (0, &["completions", "bash"]),
+        (0, &["certs", "init", "--dir", &path(folder.path(), "new")]),
+        (0, &["config", "show", "--set", "nginx_http_foo=1"]),
+        (0, &["validate", "-f", &file]),
+        (0, &["convert", "-f", &file, "--to", "deck", "-w", &path(folder.path(), "deck.yaml")]),
+        (1, &["validate", "-f", "nowhere.yaml"]),
+        (64, &["appply"]),
+        (69, &["apply", "-f", &file, "--addr", &address]),
+        (69, &["top", "--once", "--addr", &address]),
+    ];
+    for (code, arguments) in commands {
+        let closed = || std::io::pipe().unwrap().1;
+        let status = command(arguments).stdout(closed()).stderr(closed()).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{arguments:?}");
+    }
+    assert!(folder.path().join("new/cluster.key").exists() && folder.path().join("deck.yaml").exists());
+}
+
+#[test]
 fn settings_are_shown_as_table_and_as_documents() {
     let table = gwctl(&["config", "show", "--origin", "--set", "admin_listen=127.0.0.1:9001"]);
     let line = table.out.lines().find(|line| line.starts_with("admin_listen ")).unwrap();

@@ -42,6 +42,7 @@ fn a_cluster_comes_up_serves_and_ends_twice_in_the_same_folder() {
         assert_eq!(output.status.code(), Some(0), "{round} run:\n{words}\n{lines}");
         assert!(words.contains("all answered as configured"), "{words}");
         assert!(words.contains("curl -i http://127.0.0.1:"), "{words}");
+        assert!(words.contains(&format!("\n  {GWCTL} top --addr http://127.0.0.1:")), "{words}");
         assert!(lines.contains("online 2/2 in sync 2/2 GET /orders 200 200"), "{lines}");
         assert_eq!(processes_of(folder.path()), Vec::<String>::new(), "{round} run left processes");
     }
@@ -61,19 +62,26 @@ fn nothing_stays_behind_when_it_is_killed() {
 }
 
 #[test]
-fn an_interrupt_stops_everything() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut running = quickstart(folder.path(), 600).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_until("the control plane to run", || folder.path().join("cp.log").exists());
-    let sent = Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-    let mut ended = None;
-    wait_until("it to end", || {
-        ended = running.try_wait().unwrap();
-        ended.is_some()
-    });
-    assert_eq!(ended.unwrap().code(), Some(0));
-    assert_eq!(processes_of(folder.path()), Vec::<String>::new());
+fn an_interrupt_and_the_end_of_the_terminal_stop_everything() {
+    for signal in ["-INT", "-HUP"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = quickstart(folder.path(), 600);
+        // A terminal that is gone takes no words either.
+        let (gone, screen) = std::io::pipe().unwrap();
+        let mut running = command.stdout(screen.try_clone().unwrap()).stderr(screen).spawn().unwrap();
+        drop(command);
+        drop(gone);
+        wait_until("the control plane to run", || folder.path().join("cp.log").exists());
+        let sent = Command::new("kill").args([signal, &running.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let mut ended = None;
+        wait_until("it to end", || {
+            ended = running.try_wait().unwrap();
+            ended.is_some()
+        });
+        assert_eq!(ended.unwrap().code(), Some(0), "{signal}");
+        assert_eq!(processes_of(folder.path()), Vec::<String>::new(), "{signal}");
+    }
 }
 
 /// Starts without --dir, interrupts it once the control plane runs; what it says and the folders that are left.

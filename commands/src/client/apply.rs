@@ -46,7 +46,7 @@ pub fn apply(args: &ApplyArgs) -> Result<ExitCode, Failure> {
         if !plan.is_empty() {
             version = sent(&client, &plan, &bundle, args).await?;
             let told = version.map(|version| format!(", version {version}")).unwrap_or_default();
-            eprintln!("applied {}{told}", changes(plan.operations.len()));
+            tell!("applied {}{told}", changes(plan.operations.len()));
         }
         if let Some(share) = args.wait.share() {
             let version = version.ok_or_else(|| {
@@ -67,7 +67,7 @@ async fn sent(client: &Client, plan: &Plan, bundle: &Arc<Bundle>, args: &ApplyAr
     }
     let (client, again) = planned(bundle, &args.change).await?;
     if same(plan, &again) {
-        eprintln!("somebody else changed the configuration meanwhile; the plan is the same, going on");
+        tell!("somebody else changed the configuration meanwhile; the plan is the same, going on");
         if let Sent::Done(version) = send(&client, &again, now_millis()).await? {
             return Ok(version);
         }
@@ -93,7 +93,7 @@ async fn warn(client: &Client, plan: &mut Plan, args: &ChangeArgs) {
     // A node that knows of no data planes has none to warn of.
     let Ok(fleet) = client.fleet().await else { return };
     for warning in warnings(plan, &fleet) {
-        eprintln!("! {}", gwctl_tui::format::plain(&warning));
+        tell!("! {}", gwctl_tui::format::plain(&warning));
         if args.output != Output::Table {
             plan.warnings.push(warning);
         }

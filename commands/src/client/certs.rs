@@ -33,11 +33,9 @@ pub fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
         ));
     }
     if args.pki && args.names.is_empty() {
-        eprintln!(
-            "\nthe control plane's certificate is valid for localhost only: --name HOST makes it valid elsewhere"
-        );
+        tell!("\nthe control plane's certificate is valid for localhost only: --name HOST makes it valid elsewhere");
     }
-    eprint!("{}", next_command(args));
+    crate::terminal::show(&next_command(args));
     Ok(ExitCode::SUCCESS)
 }
 

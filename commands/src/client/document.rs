@@ -15,7 +15,7 @@ const SHOWN: usize = 50;
 pub fn read(paths: &[PathBuf]) -> Result<Bundle, Failure> {
     let bundle = bundle(paths)?.map_err(|findings| refused(&findings))?;
     for warning in &bundle.warnings {
-        eprintln!("warning: {}", gwctl_tui::format::plain(warning));
+        tell!("warning: {}", gwctl_tui::format::plain(warning));
     }
     Ok(bundle)
 }

@@ -29,7 +29,7 @@ pub fn validate(args: &ValidateArgs) -> Result<ExitCode, Failure> {
         Err(findings) => return report(args, &findings, 0),
     };
     for warning in &bundle.warnings {
-        eprintln!("warning: {}", gwctl_tui::format::plain(warning));
+        tell!("warning: {}", gwctl_tui::format::plain(warning));
     }
     if !args.online {
         let (findings, count) = judge(&registry("traditional_compatible"), &bundle, args.partial);
@@ -152,7 +152,7 @@ fn print(text: &str) {
 /// Writes the document to stdout or, for its owner only, to a file.
 fn write(written: &Written, target: &TargetArgs) -> Result<ExitCode, Failure> {
     for warning in &written.warnings {
-        eprintln!("warning: {}", gwctl_tui::format::plain(warning));
+        tell!("warning: {}", gwctl_tui::format::plain(warning));
     }
     let text = text_of(target.output == FileOutput::Yaml, &Value::Object(written.document.clone()));
     if let Some(path) = &target.write {
@@ -173,13 +173,13 @@ fn write(written: &Written, target: &TargetArgs) -> Result<ExitCode, Failure> {
         // A file that is replaced may have been open to all.
         file.set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-        eprintln!("wrote {} (mode 600)", path.display());
+        tell!("wrote {} (mode 600)", path.display());
     } else {
         print(&text);
     }
     if written.secrets > 0 {
         let what = if written.secrets == 1 { "1 secret" } else { &format!("{} secrets", written.secrets) };
-        eprintln!("note: it holds {what} in clear text: keep it private");
+        tell!("note: it holds {what} in clear text: keep it private");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,7 +26,7 @@ pub fn list(args: &FleetListArgs) -> Result<ExitCode, Failure> {
         // A reader that closed the pipe early has what it wanted.
         let _ = std::io::stdout().write_all(text.as_bytes());
         if fleet.items.is_empty() {
-            eprintln!("no data plane has connected yet");
+            tell!("no data plane has connected yet");
         }
         Ok(ExitCode::SUCCESS)
     })

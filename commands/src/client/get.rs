@@ -68,7 +68,7 @@ pub fn get(args: &GetArgs) -> Result<ExitCode, Failure> {
         // A reader that closed the pipe early has what it wanted.
         let _ = std::io::stdout().write_all(text.as_bytes());
         if rows.is_empty() {
-            eprintln!("{}", nothing(schema, args));
+            tell!("{}", nothing(schema, args));
         }
         Ok(ExitCode::SUCCESS)
     })

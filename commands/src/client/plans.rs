@@ -36,7 +36,7 @@ pub fn confirm(what: &str, yes: bool) -> Result<(), Failure> {
             .hint("add --yes to do it without a question")
             .code(GUARD));
     }
-    eprint!("{what}? [y/N] ");
+    crate::terminal::show(&format!("{what}? [y/N] "));
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);
     if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {

@@ -19,14 +19,14 @@ impl Progress {
     pub fn say(&mut self, text: &str) {
         let due = self.last.unwrap_or(self.started).elapsed() > Duration::from_millis(200);
         if self.on && due {
-            eprint!("\r\x1b[2K{text}");
+            crate::terminal::show(&format!("\r\x1b[2K{text}"));
             self.last = Some(Instant::now());
         }
     }
 
     pub fn end(&mut self) {
         if self.last.take().is_some() {
-            eprint!("\r\x1b[2K");
+            crate::terminal::show("\r\x1b[2K");
         }
     }
 }

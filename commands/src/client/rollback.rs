@@ -56,13 +56,13 @@ pub fn rollback(args: &RollbackArgs) -> Result<ExitCode, Failure> {
         let (mut from, plan) = tried(&client, args.to).await?;
         print(args, from, &plan);
         if plan.is_empty() {
-            eprintln!("nothing to do: the configuration is as it was at version {}", args.to);
+            tell!("nothing to do: the configuration is as it was at version {}", args.to);
         } else if args.dry_run {
             return Ok(ExitCode::from(DIFFERS));
         } else {
             confirm(&format!("Roll back {} to version {}", client.address(), args.to), args.yes)?;
             from = carried_out(&client, args.to, from, &plan).await?;
-            eprintln!("rolled back to version {}: version {from}", args.to);
+            tell!("rolled back to version {}: version {from}", args.to);
         }
         if let Some(share) = args.wait.share() {
             wait(&client, from, share, args.wait.limit(&args.connect)).await?;
@@ -93,7 +93,7 @@ async fn carried_out(client: &Client, to: u64, from: u64, plan: &Plan) -> Result
     if !same(plan, &again) {
         return Err(refused(&overtaken, to));
     }
-    eprintln!("somebody else changed the configuration meanwhile; the plan is the same, going on");
+    tell!("somebody else changed the configuration meanwhile; the plan is the same, going on");
     let done = client.rollback(to, Some(from), false).await.map_err(|error| refused(&error, to))?;
     done.map(|done| done.version).ok_or_else(|| no_history(client))
 }

@@ -111,7 +111,7 @@ pub async fn wait(client: &Client, version: u64, percent: u8, limit: Duration) -
         let standing = Standing::of(&fleet, version, percent);
         let elapsed = started.elapsed();
         if standing.reached() {
-            eprintln!("{} after {:.1} s", standing.line(), elapsed.as_secs_f64());
+            tell!("{} after {:.1} s", standing.line(), elapsed.as_secs_f64());
             return Ok(());
         }
         if elapsed >= limit {
@@ -119,7 +119,7 @@ pub async fn wait(client: &Client, version: u64, percent: u8, limit: Duration) -
         }
         let line = standing.line();
         if told.as_ref().is_none_or(|(at, before)| *before != line && at.elapsed() >= LINE || at.elapsed() >= SILENCE) {
-            eprintln!("{line}");
+            tell!("{line}");
             told = Some((Instant::now(), line));
         }
         tokio::time::sleep(LOOK.min(limit.saturating_sub(elapsed))).await;

@@ -100,7 +100,7 @@ impl Children {
         }
         while let Some((name, mut child)) = self.running.pop() {
             if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
-                eprintln!("warning: {name} did not stop in {} s and is killed", GRACE.as_secs());
+                tell!("warning: {name} did not stop in {} s and is killed", GRACE.as_secs());
                 let _ = child.kill().await;
             }
         }

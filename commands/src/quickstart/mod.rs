@@ -43,19 +43,19 @@ pub fn run(args: &QuickstartArgs) -> Result<ExitCode, Failure> {
             () = interrupted => Ok(()),
         };
         children.stop().await;
-        let stay = format!("the cluster's files stay in {0} (remove them with `rm -r {0}`)", dir.display());
+        let stay = format!("the cluster's files stay in {} (remove them with `rm -r {}`)", dir.display(), pasted(&dir));
         if let Err(failure) = outcome {
-            eprintln!("{stay}");
+            tell!("{stay}");
             return Err(failure);
         }
         if !fresh || args.keep {
-            eprintln!("stopped; {stay}");
+            tell!("stopped; {stay}");
         } else if let Err(error) = std::fs::remove_dir_all(&dir)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            eprintln!("stopped; {stay}: {error}");
+            tell!("stopped; {stay}: {error}");
         } else {
-            eprintln!("stopped; {} was made for this run and is removed (--keep keeps it)", dir.display());
+            tell!("stopped; {} was made for this run and is removed (--keep keeps it)", dir.display());
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -64,8 +64,8 @@ pub fn run(args: &QuickstartArgs) -> Result<ExitCode, Failure> {
 /// The folder given, or a fresh one below the user's state folder; whether it is fresh.
 fn folder(args: &QuickstartArgs) -> Result<(PathBuf, bool), Failure> {
     let dir = args.dir.clone().unwrap_or_else(|| {
-        let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-        let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+        let state = absolute("XDG_STATE_HOME");
+        let home = absolute("HOME").map(|home| home.join(".local/state"));
         let base = state.or(home).unwrap_or_else(std::env::temp_dir);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         base.join("gwctl").join(format!("quickstart-{now}-{}", std::process::id()))
@@ -79,16 +79,23 @@ fn folder(args: &QuickstartArgs) -> Result<(PathBuf, bool), Failure> {
     Ok((dir, args.dir.is_none()))
 }
 
-/// Listens for SIGINT and SIGTERM from now on; the future ends with the first.
+/// The folder a variable names; empty and relative ones count as not set, as for the prefix of a node.
+fn absolute(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|folder| folder.is_absolute())
+}
+
+/// Listens for SIGINT, SIGTERM and SIGHUP (the terminal is gone) from now on; the future ends with the first.
 fn interrupted() -> Result<impl Future<Output = ()>, Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     let failed = |error: std::io::Error| Failure::because("cannot listen for signals", &error);
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
     Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
     })
 }
@@ -170,7 +177,7 @@ fn certificate(dir: &Path) -> Result<(), Failure> {
 }
 
 fn step(text: &str) {
-    eprintln!("==> {text}");
+    tell!("==> {text}");
 }
 
 /// Polls until the check holds; fails when a child ends or the limit runs out.
@@ -208,6 +215,21 @@ async fn in_sync(admin: &str) -> bool {
     })
 }
 
+/// This program as another terminal can call it: by its name where it was found on the PATH, else by its whole path.
+fn program() -> String {
+    let called = std::env::args_os().next().map(PathBuf::from);
+    let by_name = called.is_some_and(|called| called.components().count() == 1 && !called.starts_with("."));
+    let path = std::env::current_exe().ok().filter(|_| !by_name);
+    path.map_or_else(|| "gwctl".to_owned(), |path| pasted(&path))
+}
+
+/// A path as a word for a shell.
+fn pasted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-+,:@%".contains(sign);
+    if path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
+}
+
 /// Lines to paste; also kept in a file, since the dashboard covers the terminal.
 fn show_examples(places: &Places) -> Result<(), Failure> {
     let [one, two] = &places.proxies;
@@ -220,18 +242,15 @@ fn show_examples(places: &Places) -> Result<(), Failure> {
          curl -i http://{two}/maintenance\n\
          curl -s {admin}/clustering/data-planes\n\
          curl -i -X POST {admin}/services/catalogue/routes -d 'paths[]=/new'   # then: curl -i http://{one}/new\n\
-         gwctl top --addr {admin}\n",
+         {program} top --addr {admin}\n",
         admin = places.admin,
+        program = program(),
     );
     let file = places.dir.join("try.txt");
     std::fs::write(&file, &lines)
         .map_err(|error| Failure::because(format!("cannot write {}", file.display()), &error))?;
     let indented: String = lines.lines().map(|line| format!("  {line}\n")).collect();
-    eprintln!(
-        "\nThe cluster runs. Try (also in {}):\n{indented}Logs and data: {}\n",
-        file.display(),
-        places.dir.display()
-    );
+    tell!("\nThe cluster runs. Try (also in {}):\n{indented}Logs and data: {}\n", file.display(), places.dir.display());
     Ok(())
 }
 
@@ -285,4 +304,15 @@ fn println(line: &str) {
     use std::io::Write as _;
     // A reader that closed the pipe has seen enough; the cluster goes on until its end.
     let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        assert_eq!(pasted(Path::new("/home/ada/gwctl-1.0/gwctl")), "/home/ada/gwctl-1.0/gwctl");
+        assert_eq!(pasted(Path::new("/home/ada's work/$gwctl")), r"'/home/ada'\''s work/$gwctl'");
+    }
 }

@@ -50,7 +50,7 @@ pub(crate) async fn send(proxies: &[String]) -> Result<(), Failure> {
             }
         }
     }
-    eprintln!("==> {sent} requests sent through both data planes, all answered as configured");
+    tell!("==> {sent} requests sent through both data planes, all answered as configured");
     Ok(())
 }
 
