@@ -10,7 +10,7 @@ mod nodes;
 mod wire;
 mod writer;
 
-use gwctl_testkit::{Cluster, Node, NodeOptions, Relay, Request, Upstream, get, post, request, wait_until};
+use gwctl_testkit::{Cluster, Node, NodeOptions, Random, Relay, Request, Upstream, get, post, request, wait_until};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 use writer::{Outcome, Writer};
@@ -130,23 +130,11 @@ fn memory(node: &Node) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
 }
 
-/// SplitMix64: the same row of choices for the same seed, which is printed.
-struct Random(u64);
-
-impl Random {
-    fn new(name: &str) -> Self {
-        static OFFSET: AtomicU64 = AtomicU64::new(0);
-        let seed = std::env::var("GWCTL_SEED").ok().and_then(|text| text.parse().ok());
-        let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) + OFFSET.fetch_add(1 << 32, Ordering::Relaxed));
-        eprintln!("{name}: GWCTL_SEED={seed}");
-        Self(seed)
-    }
-
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ (mixed >> 31)) % u64::from(end)) as u32
-    }
+/// A row of choices by a seed that is printed.
+fn random(name: &str) -> Random {
+    static OFFSET: AtomicU64 = AtomicU64::new(0);
+    let seed = std::env::var("GWCTL_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) + OFFSET.fetch_add(1 << 32, Ordering::Relaxed));
+    eprintln!("{name}: GWCTL_SEED={seed}");
+    Random(seed)
 }

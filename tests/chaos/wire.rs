@@ -1,6 +1,6 @@
 //! The wire fails.
 
-use super::{Link, Random, World, Writer, environment, times};
+use super::{Link, World, Writer, environment, random, times};
 use gwctl_testkit::wait_until;
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const LINKS: usize = 32;
 
 /// Cuts one link after another until so many were cut in all.
-fn cut(link: &Link, left: &AtomicIsize, mut random: Random) {
+fn cut(link: &Link, left: &AtomicIsize, mut random: gwctl_testkit::Random) {
     while left.fetch_sub(1, Ordering::Relaxed) > 0 {
         // In the handshakes, in the first frames, or some changes later.
         let bytes = match random.below(8) {
@@ -19,7 +19,7 @@ fn cut(link: &Link, left: &AtomicIsize, mut random: Random) {
             _ => 8000 + random.below(16_000),
         };
         let dials = link.relay.connections();
-        link.relay.cut_after(bytes);
+        link.relay.cut_after(u32::try_from(bytes).unwrap());
         wait_until("the link to be cut", || link.relay.is_cut());
         wait_until("the data plane to dial again", || link.relay.connections() > dials);
     }
@@ -34,7 +34,7 @@ fn a_link_cut_at_any_byte_while_writing_loses_and_doubles_nothing() {
     let began = Instant::now();
     std::thread::scope(|scope| {
         for link in &world.links {
-            scope.spawn(|| cut(link, &left, Random::new("cuts")));
+            scope.spawn(|| cut(link, &left, random("cuts")));
         }
     });
     eprintln!("{cuts} cuts and {} changes in {:?}", writer.acknowledged(), began.elapsed());

@@ -1,6 +1,5 @@
 //! Somebody who writes all the time and remembers what was acknowledged.
 
-use super::Random;
 use gwctl_testkit::{Answer, Request, request};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -50,7 +49,7 @@ impl Writer {
 fn write(admin: u16, rest: Duration, stop: &AtomicBool, acknowledged: &AtomicUsize) -> Outcome {
     static WRITERS: AtomicUsize = AtomicUsize::new(0);
     let own = WRITERS.fetch_add(1, Ordering::Relaxed);
-    let (mut outcome, mut random) = (Outcome::default(), Random::new("writer"));
+    let (mut outcome, mut random) = (Outcome::default(), super::random("writer"));
     for number in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;

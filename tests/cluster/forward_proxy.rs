@@ -1,7 +1,7 @@
 //! `cluster_use_proxy`: the way to the control plane leads through an HTTP proxy, by every protocol.
 
-use super::{Fleet, GWCTL};
-use gwctl_testkit::{Cluster, Node, NodeOptions, Upstream, get, post, wait_until};
+use super::GWCTL;
+use gwctl_testkit::{Cluster, Fleet, NodeOptions, Protocol, get, wait_until};
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -68,29 +68,16 @@ fn through(options: NodeOptions, tunnels: &Tunnels, user: &str) -> NodeOptions {
     options.set("cluster_use_proxy", "on").set("proxy_server", format!("http://{user}127.0.0.1:{}", tunnels.port))
 }
 
-fn protocol(cp: &Node) -> String {
-    let fleet = get(cp.admin(), "/gwctl/fleet").json();
-    fleet["items"][0]["protocol"].as_str().unwrap_or_default().to_owned()
-}
-
 #[test]
 fn every_protocol_goes_through_the_proxy() {
-    type Set = fn(NodeOptions) -> NodeOptions;
-    let own: Set = |options| options;
-    let v1: Set = |options| options.set("cluster_gwctl_sync", "off");
-    let v2: Set = |options| {
-        options.set("cluster_gwctl_sync", "off").set("cluster_rpc", "on").set("cluster_incremental_sync", "on")
-    };
-    for (name, set) in [("gwctl", own), ("v1", v1), ("v2", v2)] {
+    for (name, protocol) in [("gwctl", Protocol::Gwctl), ("v1", Protocol::V1), ("v2", Protocol::V2)] {
         let (cluster, tunnels) = (Cluster::new(GWCTL), Tunnels::start());
-        let cp = cluster.start(&set(cluster.options("cp", "control_plane")));
-        let dp = cluster.start(&through(set(cluster.options("dp", "data_plane")), &tunnels, "user:secret@"));
-        let fleet = Fleet { cp, dps: vec![dp], upstream: Upstream::start(), cluster };
-        let service = json!({"name": "echo", "host": "127.0.0.1", "port": fleet.upstream.port});
-        assert_eq!(post(fleet.cp.admin(), "/services", &service).status, 201);
+        let cp = cluster.start(&protocol.set(cluster.options("cp", "control_plane")));
+        let dp = cluster.start(&through(protocol.set(cluster.options("dp", "data_plane")), &tunnels, "user:secret@"));
+        let fleet = Fleet::of(cluster, protocol, cp, vec![dp]);
         fleet.route("/x");
         fleet.serves("/x", 200);
-        assert_eq!(protocol(&fleet.cp), name);
+        assert_eq!(fleet.members()[0]["protocol"], name);
         let heads = tunnels.heads();
         let asked = format!("CONNECT 127.0.0.1:{} HTTP/1.1\r\n", fleet.cluster.cluster_port());
         assert!(!heads.is_empty() && heads.iter().all(|head| head.starts_with(&asked)), "{heads:?}");

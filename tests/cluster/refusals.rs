@@ -1,12 +1,12 @@
 //! What must not be let in, and how it is told.
 
-use super::{Fleet, GWCTL};
+use super::{GWCTL, fleet};
 use gwctl_testkit::{Cluster, Node, get, post, wait_until};
 use serde_json::json;
 
 #[test]
 fn a_data_plane_with_another_certificate_is_refused() {
-    let fleet = Fleet::start(0);
+    let fleet = fleet(0);
     let stranger = Cluster::new(GWCTL);
     let options = fleet
         .cluster
@@ -21,7 +21,7 @@ fn a_data_plane_with_another_certificate_is_refused() {
 
 #[test]
 fn certificates_that_have_expired_join_nobody_and_what_is_cached_is_served() {
-    let mut fleet = Fleet::start(1);
+    let mut fleet = fleet(1);
     fleet.route("/x");
     fleet.serves("/x", 200);
     fleet.cp.kill();
@@ -34,13 +34,13 @@ fn certificates_that_have_expired_join_nobody_and_what_is_cached_is_served() {
     fleet.dps[0].restart();
     wait_until("the data plane to say why", || fleet.dps[0].log().contains("expired"));
     fleet.serves("/x", 200);
-    let connected = fleet.fleet()["items"].as_array().unwrap().iter().any(|item| item["connected"] == json!(true));
-    assert!(!connected, "{}", fleet.fleet());
+    let connected = fleet.document()["items"].as_array().unwrap().iter().any(|item| item["connected"] == json!(true));
+    assert!(!connected, "{}", fleet.document());
 }
 
 #[test]
 fn a_data_plane_without_a_configured_plugin_is_sent_nothing_and_the_status_says_so() {
-    let fleet = Fleet::start(0);
+    let fleet = fleet(0);
     fleet.route("/plugged");
     assert_eq!(post(fleet.cp.admin(), "/plugins", &json!({"name": "cors"})).status, 201);
     let poor = fleet.cluster.options("poor", "data_plane").set("plugins", "key-auth");
@@ -48,7 +48,7 @@ fn a_data_plane_without_a_configured_plugin_is_sent_nothing_and_the_status_says_
     wait_until("the status to say so", || {
         fleet.rows().first().is_some_and(|row| row["sync_status"] == "plugin_set_incompatible")
     });
-    let shown = fleet.fleet();
+    let shown = fleet.document();
     assert!(shown["items"][0]["sync_detail"].as_str().unwrap().contains("cors"), "{shown}");
     assert_eq!(get(dp.status(), "/status/ready").status, 503, "it has no configuration");
 }

@@ -1,45 +1,32 @@
 //! A data plane that lived through ten thousand random operations equals one that was just given everything: by digest, and
 //! by what it answers.
 
-use super::{Fleet, copies};
-use gwctl_testkit::{Node, Request, post, request, wait_until};
+use super::fleet;
+use gwctl_testkit::{Node, Random, Request, post, request, wait_until};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const OPERATIONS: usize = 10_000;
 /// Operations of one version.
 const BATCH: usize = 20;
-const ROUTES: u64 = 200;
-const CONSUMERS: u64 = 60;
-
-/// SplitMix64: the same row of choices on every machine.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
+const ROUTES: usize = 200;
+const CONSUMERS: usize = 60;
 
 /// What exists, by entity and name.
 #[derive(Default)]
-struct World(BTreeSet<(&'static str, u64)>);
+struct World(BTreeSet<(&'static str, usize)>);
 
-fn id(kind: u8, number: u64) -> String {
+fn id(kind: u8, number: usize) -> String {
     format!("{kind:08x}-0000-4000-8000-{number:012x}")
 }
 
 impl World {
-    fn put(&mut self, entity: &'static str, number: u64, key: String, body: Value) -> Option<Value> {
+    fn put(&mut self, entity: &'static str, number: usize, key: String, body: Value) -> Option<Value> {
         self.0.insert((entity, number));
         Some(json!({"action": "upsert", "entity": entity, "key": key, "body": body}))
     }
 
-    fn has(&self, entity: &'static str, number: u64) -> bool {
+    fn has(&self, entity: &'static str, number: usize) -> bool {
         self.0.contains(&(entity, number))
     }
 
@@ -53,8 +40,8 @@ impl World {
                 self.put("services", other, format!("s{other}"), body)
             }
             1..=5 => {
-                let path = format!("/r/{route}{}", ["", "/deep", "/deep/er"][random.below(3) as usize]);
-                let methods = [json!(null), json!(["GET"]), json!(["POST"])][random.below(3) as usize].clone();
+                let path = format!("/r/{route}{}", ["", "/deep", "/deep/er"][random.below(3)]);
+                let methods = [json!(null), json!(["GET"]), json!(["POST"])][random.below(3)].clone();
                 let body = json!({"paths": [path, format!("/alias/{}", random.below(ROUTES))], "methods": methods,
                     "strip_path": random.below(2) > 0, "service": {"name": format!("s{other}")}});
                 self.has("services", other).then(|| self.put("routes", route, format!("r{route}"), body))?
@@ -111,7 +98,7 @@ fn behaviour(dp: &Node, method: &str, path: &str, key: &str) -> (u16, Value) {
 
 #[test]
 fn a_node_built_by_changes_equals_one_that_was_given_everything() {
-    let mut fleet = Fleet::start(1);
+    let mut fleet = fleet(1);
     fleet.in_sync();
     let (mut random, mut world, mut done) = (Random(4), World::default(), 0);
     while done < OPERATIONS {
@@ -126,16 +113,17 @@ fn a_node_built_by_changes_equals_one_that_was_given_everything() {
             fleet.in_sync();
         }
     }
-    fleet.dps.push(fleet.cluster.start(&fleet.cluster.options("fresh", "data_plane")));
+    let fresh = fleet.cluster.options("fresh", "data_plane");
+    fleet.join(&fresh);
     // Both by the digest of every row, which each of them makes of what it has.
     fleet.in_sync();
     wait_until("the changes to be logged", || fleet.dps[0].log().matches("configuration in force").count() > 50);
-    assert_eq!(copies(&fleet.dps[0].log()), 1, "{}", fleet.dps[0].log());
+    assert_eq!(fleet.copies(&fleet.dps[0].log()), 1, "{}", fleet.dps[0].log());
 
     let mut statuses = BTreeSet::new();
     for number in 0..ROUTES {
         for path in [format!("/r/{number}/deep/er/x"), format!("/alias/{number}")] {
-            let (method, key) = ([("GET"), ("POST")][(number % 2) as usize], format!("key-{}", number % CONSUMERS));
+            let (method, key) = ([("GET"), ("POST")][number % 2], format!("key-{}", number % CONSUMERS));
             let [one, other] = [&fleet.dps[0], &fleet.dps[1]].map(|dp| behaviour(dp, method, &path, &key));
             assert_eq!(one, other, "{method} {path}");
             statuses.insert(one.0);

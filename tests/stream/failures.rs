@@ -1,49 +1,14 @@
 //! Nodes that die, refuse, lack something, or say goodbye.
 
-use super::{Fleet, answer, copies};
-use gwctl_testkit::{Cluster, Upstream, delete, post, wait_until};
+use super::{GWCTL, fleet};
+use gwctl_testkit::{Cluster, Fleet, Protocol, delete, post, wait_until};
 use serde_json::json;
 
 #[test]
-fn a_killed_data_plane_serves_at_once_and_gets_only_what_it_lacks() {
-    let mut fleet = Fleet::start(1);
-    fleet.route("/before");
-    fleet.serves("/before", 200);
-    fleet.in_sync();
-    fleet.dps[0].kill();
-    for number in 0..5 {
-        fleet.route(&format!("/missed/{number}"));
-    }
-    let logged = fleet.dps[0].log().len();
-    fleet.dps[0].restart();
-    assert_eq!(answer(&fleet.dps[0], "/before").status, 200, "at once, from the cache");
-    fleet.serves("/missed/4", 200);
-    fleet.in_sync();
-    let log = fleet.dps[0].log();
-    assert_eq!(copies(&log[logged..]), 0, "{}", &log[logged..]);
-}
-
-#[test]
-fn a_killed_control_plane_comes_back_and_its_changes_go_on() {
-    let mut fleet = Fleet::start(2);
-    fleet.route("/before");
-    fleet.serves("/before", 200);
-    fleet.in_sync();
-    fleet.cp.kill();
-    fleet.serves("/before", 200);
-    fleet.cp.restart();
-    fleet.route("/after");
-    fleet.serves("/after", 200);
-    fleet.in_sync();
-    for dp in &fleet.dps {
-        assert_eq!(copies(&dp.log()), 1, "everything once, at the first start:\n{}", dp.log());
-    }
-}
-
-#[test]
 fn a_configuration_that_needs_a_plugin_the_node_lacks_is_withheld_until_it_does_not() {
-    let mut fleet = Fleet::start(0);
-    fleet.dps.push(fleet.cluster.start(&fleet.cluster.options("poor", "data_plane").set("plugins", "key-auth")));
+    let mut fleet = fleet(0);
+    let poor = fleet.cluster.options("poor", "data_plane").set("plugins", "key-auth");
+    fleet.join(&poor);
     fleet.route("/before");
     fleet.serves("/before", 200);
     let plugin = fleet.post("/plugins", &json!({"name": "cors"}));
@@ -53,8 +18,8 @@ fn a_configuration_that_needs_a_plugin_the_node_lacks_is_withheld_until_it_does_
         member["sync_status"] == "plugin_set_incompatible"
             && member["sync_detail"].as_str().is_some_and(|words| words.contains("cors"))
     });
-    assert_eq!(answer(&fleet.dps[0], "/before").status, 200);
-    assert_eq!(answer(&fleet.dps[0], "/after").status, 404);
+    assert_eq!(fleet.dps[0].ask("/before").status, 200);
+    assert_eq!(fleet.dps[0].ask("/after").status, 404);
     wait_until("the node to know", || fleet.dps[0].log().contains("withholds its configuration"));
     let path = format!("/plugins/{}", plugin["id"].as_str().unwrap());
     assert_eq!(delete(fleet.cp.admin(), &path).status, 204);
@@ -65,12 +30,11 @@ fn a_configuration_that_needs_a_plugin_the_node_lacks_is_withheld_until_it_does_
 
 #[test]
 fn a_refusal_names_the_row_and_the_next_good_version_leads_on() {
-    let cluster = Cluster::new(super::GWCTL);
+    let cluster = Cluster::new(GWCTL);
     // The two mean different things by a route, which only the data plane can find out.
     let cp = cluster.start(&cluster.options("cp", "control_plane").set("router_flavor", "expressions"));
     let dp = cluster.start(&cluster.options("dp", "data_plane"));
-    let fleet = Fleet { cp, dps: vec![dp], upstream: Upstream::start(), cluster };
-    fleet.service();
+    let fleet = Fleet::of(cluster, Protocol::Gwctl, cp, vec![dp]);
     fleet.in_sync();
     let body = json!({"expression": "http.path ^= \"/x\"", "priority": 1});
     let route = fleet.post("/services/echo/routes", &body);
@@ -88,12 +52,12 @@ fn a_refusal_names_the_row_and_the_next_good_version_leads_on() {
     fleet.in_sync();
     let member = fleet.members().remove(0);
     assert_eq!((&member["last_error"], &member["refusal"]), (&json!(null), &json!(null)), "{member}");
-    assert_eq!(copies(&fleet.dps[0].log()), 1, "{}", fleet.dps[0].log());
+    assert_eq!(fleet.copies(&fleet.dps[0].log()), 1, "{}", fleet.dps[0].log());
 }
 
 #[test]
 fn goodbyes_are_told_from_losses() {
-    let mut fleet = Fleet::start(2);
+    let mut fleet = fleet(2);
     fleet.in_sync();
     let states = |fleet: &Fleet| {
         let mut states: Vec<String> =
@@ -131,7 +95,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 
 #[test]
 fn a_control_plane_restored_from_a_backup_takes_its_data_planes_back_with_it() {
-    let mut fleet = Fleet::start(2);
+    let mut fleet = fleet(2);
     fleet.route("/kept");
     fleet.in_sync();
     fleet.cp.stop();
@@ -143,7 +107,7 @@ fn a_control_plane_restored_from_a_backup_takes_its_data_planes_back_with_it() {
     }
     fleet.serves("/lost/4", 200);
     fleet.in_sync();
-    let newest = fleet.document()["version"].as_u64().unwrap();
+    let newest = fleet.version();
     // One node is away meanwhile, the other sees it happen.
     fleet.dps[1].kill();
     fleet.cp.kill();
@@ -154,7 +118,7 @@ fn a_control_plane_restored_from_a_backup_takes_its_data_planes_back_with_it() {
     for number in 0..5 {
         fleet.route(&format!("/new/{number}"));
     }
-    assert_eq!(fleet.document()["version"].as_u64().unwrap(), newest);
+    assert_eq!(fleet.version(), newest);
     fleet.dps[1].restart();
     fleet.serves("/new/4", 200);
     fleet.serves("/lost/4", 404);
@@ -164,7 +128,7 @@ fn a_control_plane_restored_from_a_backup_takes_its_data_planes_back_with_it() {
 
 #[test]
 fn a_cache_of_yesterday_gives_way_to_a_live_control_plane() {
-    let mut fleet = Fleet::start(1);
+    let mut fleet = fleet(1);
     let old = fleet.route("/yesterday");
     fleet.in_sync();
     fleet.dps[0].stop();
@@ -182,5 +146,5 @@ fn a_cache_of_yesterday_gives_way_to_a_live_control_plane() {
     fleet.serves("/today", 200);
     fleet.serves("/yesterday", 404);
     fleet.in_sync();
-    assert_eq!(copies(&fleet.dps[0].log()[logged..]), 0, "what it lacks is enough");
+    assert_eq!(fleet.copies(&fleet.dps[0].log()[logged..]), 0, "what it lacks is enough");
 }

@@ -1,12 +1,12 @@
 //! Questions to data planes that are kept in sync by our own protocol.
 
-use super::Fleet;
+use super::fleet;
 use gwctl_testkit::{delete, get, put};
 use serde_json::json;
 
 #[test]
 fn the_log_level_of_each_data_plane_is_read_set_and_put_back() {
-    let fleet = Fleet::start(2);
+    let fleet = fleet(2);
     fleet.in_sync();
     let admin = fleet.cp.admin();
     let paths: Vec<String> = fleet

@@ -1,6 +1,6 @@
 //! Data planes with more than one control plane.
 
-use super::{GWCTL, answer};
+use super::GWCTL;
 use gwctl_testkit::{Cluster, Node, Upstream, free_ports, get, post, wait_until};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn data_planes_spread_over_control_planes_and_go_to_the_other_when_one_is_gone()
     one.kill();
     wait_until("every node to be at the other", || connected(&other) == dps.len());
     for dp in &dps {
-        wait_until("the other's configuration", || answer(dp, "/other").status == 200);
-        assert_eq!(answer(dp, "/one").status, 404);
+        wait_until("the other's configuration", || dp.ask("/other").status == 200);
+        assert_eq!(dp.ask("/one").status, 404);
     }
 }

@@ -1,9 +1,9 @@
 //! Whole configurations: large ones, and nodes that die while one comes in.
 
-use super::{Fleet, copies};
+use super::fleet;
 use gwctl_entities::{NodeKind, Registry, RegistryOptions};
 use gwctl_store::{DataPlaneCache, Opening, Portion};
-use gwctl_testkit::{Cluster, Node, Relay, Upstream, get, post, wait_until};
+use gwctl_testkit::{Cluster, Fleet, Node, Protocol, Relay, get, post, wait_until};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -91,8 +91,7 @@ fn a_node_killed_at_any_moment_of_a_copy_has_the_old_configuration_or_the_new_on
     }
     assert!(cut_short > 0, "{finished} copies came to their end before the first kill");
     dp.restart();
-    let fleet = Fleet { cp, dps: vec![dp], upstream: Upstream::start(), cluster };
-    fleet.service();
+    let fleet = Fleet::of(cluster, Protocol::Gwctl, cp, vec![dp]);
     fleet.in_sync();
     let mut dp = fleet.dps.into_iter().next().unwrap();
     dp.stop();
@@ -101,15 +100,15 @@ fn a_node_killed_at_any_moment_of_a_copy_has_the_old_configuration_or_the_new_on
 
 #[test]
 fn a_copy_of_rows_that_change_meanwhile_comes_out_right() {
-    let fleet = Fleet::start(0);
+    let mut fleet = fleet(0);
     consumers(fleet.cp.admin());
-    let mut fleet = fleet;
-    fleet.dps.push(fleet.cluster.start(&fleet.cluster.options("dp", "data_plane")));
+    let options = fleet.cluster.options("dp", "data_plane");
+    fleet.join(&options);
     for number in 0..40 {
         fleet.route(&format!("/r/{number}"));
     }
     fleet.in_sync();
     fleet.serves("/r/39", 200);
     let log = fleet.dps[0].log();
-    assert_eq!(copies(&log), 1, "{log}");
+    assert_eq!(fleet.copies(&log), 1, "{log}");
 }

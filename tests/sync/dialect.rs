@@ -1,6 +1,6 @@
 //! A data plane of Kong 3.10, played by hand: versions are texts, and every change brings everything.
 
-use super::Fleet;
+use super::fleet;
 use gwctl_certs::{Identity, Source, Trust, cluster_client_config};
 use gwctl_link::{DialOptions, Dialed, FrameReader, FrameWriter, dial};
 use gwctl_testkit::{Cluster, wait_until};
@@ -74,7 +74,7 @@ fn text(version: u64) -> String {
 
 #[test]
 fn a_data_plane_of_kong_3_10_is_told_and_sent_everything_in_its_dialect() {
-    let fleet = Fleet::start(1);
+    let fleet = fleet(1);
     fleet.route("/x");
     let mut peer = Peer::dial(&fleet.cluster);
     let hello = Hello {
@@ -116,7 +116,7 @@ fn a_data_plane_of_kong_3_10_is_told_and_sent_everything_in_its_dialect() {
     let invalid = json!({"version": text(version + 1), "error": {"message": "bad row"}});
     peer.say(&rpc::notification(sync::INVALID, &invalid).unwrap());
     wait_until("the refusal to be shown", || {
-        let shown = gwctl_testkit::get(fleet.cp.admin(), "/gwctl/fleet").json();
+        let shown = fleet.document();
         let items = shown["items"].as_array().cloned().unwrap_or_default();
         items.iter().any(|item| item["id"] == json!(NODE) && item["last_error"] == json!("bad row"))
     });

@@ -1,27 +1,14 @@
 //! A data plane that lived through a few hundred random changes equals one that just started.
 
-use super::{Fleet, answer, applied, v2};
+use super::{applied, fleet, v2};
 use gwctl_entities::{NodeKind, Registry, RegistryOptions};
 use gwctl_store::{CachedConfiguration, DataPlaneCache, Portion};
-use gwctl_testkit::{delete, patch, post};
+use gwctl_testkit::{Random, delete, patch, post};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
 const CHANGES: usize = 300;
-
-/// SplitMix64: the same row of choices on every machine.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) as usize % end
-    }
-}
 
 /// What exists, by collection.
 #[derive(Default)]
@@ -109,7 +96,7 @@ fn content(prefix: &Path) -> CachedConfiguration {
 
 #[test]
 fn a_node_built_by_changes_equals_one_that_was_given_everything() {
-    let mut fleet = Fleet::start(1);
+    let mut fleet = fleet(1);
     fleet.in_sync();
     let mut random = Random(20);
     let mut world = World::default();
@@ -130,7 +117,7 @@ fn a_node_built_by_changes_equals_one_that_was_given_everything() {
     let mut served = 0;
     for number in 0..CHANGES {
         let path = format!("/r{number}");
-        let [one, other] = [&fleet.dps[0], &fleet.dps[1]].map(|dp| answer(dp, &path).status);
+        let [one, other] = [&fleet.dps[0], &fleet.dps[1]].map(|dp| dp.ask(&path).status);
         assert_eq!(one, other, "{path}");
         served += usize::from(one != 404);
     }

@@ -1,6 +1,6 @@
 //! The log level of a data plane, set from the control plane.
 
-use super::{Fleet, GWCTL};
+use super::{GWCTL, fleet};
 use gwctl_testkit::{Cluster, delete, get, put, wait_until};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn lines(log: &str) -> usize {
 
 #[test]
 fn a_level_is_taken_at_once_and_put_back() {
-    let fleet = Fleet::start(1);
+    let fleet = fleet(1);
     fleet.route("/x");
     fleet.serves("/x", 200);
     fleet.in_sync();
@@ -46,7 +46,7 @@ fn a_level_is_taken_at_once_and_put_back() {
 
 #[test]
 fn what_cannot_be_set_is_told() {
-    let fleet = Fleet::start(1);
+    let fleet = fleet(1);
     fleet.in_sync();
     let path = reachable(&fleet.rows()).expect("the capability is shown");
     let admin = fleet.cp.admin();

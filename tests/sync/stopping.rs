@@ -1,11 +1,11 @@
 //! A control plane that stops on purpose.
 
-use super::{Fleet, answer};
+use super::fleet;
 use gwctl_testkit::wait_until;
 
 #[test]
 fn a_control_plane_that_stops_says_goodbye_to_nodes_of_both_protocols() {
-    let mut fleet = Fleet::start(1);
+    let mut fleet = fleet(1);
     let old = fleet.cluster.start(&fleet.cluster.options("old", "data_plane"));
     fleet.dps.push(old);
     fleet.route("/x");
@@ -16,7 +16,7 @@ fn a_control_plane_that_stops_says_goodbye_to_nodes_of_both_protocols() {
         let log = dp.log();
         let before = log.split("the control plane closed the connection").next().unwrap_or_default();
         assert!(!before.contains("no connection to control plane"), "its end is no failure:\n{log}");
-        assert_eq!(answer(dp, "/x").status, 200);
+        assert_eq!(dp.ask("/x").status, 200);
     }
     fleet.cp.restart();
     fleet.route("/y");

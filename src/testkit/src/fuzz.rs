@@ -1,5 +1,6 @@
 //! Random inputs made from good ones, for as long as asked: a fuzzer for stable toolchains.
 
+use crate::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,7 +51,7 @@ fn clock() -> u64 {
 }
 
 fn run(target: &Target<'_>, time: Duration, seed: u64) -> bool {
-    let mut random = Random(seed | 1);
+    let mut random = Random(seed);
     let began = Instant::now();
     let mut count = 0_u64;
     let mut input: Vec<u8> = Vec::new();
@@ -121,23 +122,7 @@ fn mutate(input: &mut Vec<u8>, target: &Target<'_>, random: &mut Random) {
             input.truncate(at);
             input.extend_from_slice(&other[from..]);
         }
-        _ => input.insert(at, random.next() as u8),
+        _ => input.insert(at, random.number() as u8),
     }
     input.truncate(LONGEST);
-}
-
-/// Marsaglia's xorshift.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
 }

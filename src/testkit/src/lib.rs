@@ -4,14 +4,18 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "test support fails by panicking")]
 
+mod fleet;
 pub mod fuzz;
 mod http;
 mod node;
+mod random;
 mod relay;
 mod upstream;
 
+pub use fleet::{Fleet, Protocol};
 pub use http::{Answer, Request, delete, get, patch, post, put, read_answer, request};
 pub use node::{Cluster, Node, NodeOptions, free_ports};
+pub use random::Random;
 pub use relay::Relay;
 pub use upstream::Upstream;
 

@@ -1,6 +1,6 @@
 //! Nodes as real processes that never outlive the test.
 
-use crate::{Request, request, wait_for, wait_until};
+use crate::{Answer, Request, request, wait_for, wait_until};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -117,6 +117,12 @@ impl Node {
     /// Port of the status listener.
     pub fn status(&self) -> u16 {
         self.port("status_listen").expect("status_listen")
+    }
+
+    /// Asks the proxy for a path, which it has to answer.
+    pub fn ask(&self, path: &str) -> Answer {
+        let asked = Request { method: "GET", path, ..Request::default() };
+        request(self.proxy(), &asked).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     /// Process id.
