@@ -14,7 +14,7 @@ fn write_pair(cluster: &Cluster, name: &str, pair: &gwctl_certs::PemPair) {
     }
 }
 
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
 }
 

@@ -1,8 +1,13 @@
 //! SIGHUP: settings are read again; a bad file is refused whole.
 
+use crate::certificates::now;
 use crate::upgrade::start_with_file;
 use crate::{GWCTL, route_to, signal, wait_for_log};
-use gwctl_testkit::{Cluster, Upstream, get, wait_until};
+use gwctl_testkit::{Cluster, Node, Upstream, get, post, read_answer, wait_until};
+use serde_json::json;
+use std::io::{BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 #[test]
 fn a_reload_takes_over_what_it_can_and_names_what_needs_a_restart() {
@@ -29,8 +34,8 @@ fn a_reload_takes_over_what_it_can_and_names_what_needs_a_restart() {
 }
 
 /// Runs a command on the node of a folder; its code and what it said.
-fn gwctl(command: &str, prefix: &std::path::Path) -> (i32, String) {
-    let output = std::process::Command::new(GWCTL).arg(command).arg("-p").arg(prefix).output().unwrap();
+fn gwctl(command: &str, prefix: &Path) -> (i32, String) {
+    let output = Command::new(GWCTL).arg(command).arg("-p").arg(prefix).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     (output.status.code().unwrap(), String::from_utf8_lossy(&said).into_owned())
 }
@@ -72,7 +77,7 @@ fn a_bad_file_is_refused_whole_and_its_mistakes_are_told() {
 }
 
 #[test]
-fn a_reload_shows_in_the_admin_api_and_names_files_that_were_changed_and_are_not_read_again() {
+fn a_reload_shows_in_the_admin_api_with_files_that_hold_something_else() {
     let cluster = Cluster::new(GWCTL);
     let (file, prefix) = (cluster.path("kong.conf"), cluster.path("node"));
     let authority = cluster.path("authority.pem");
@@ -82,14 +87,121 @@ fn a_reload_shows_in_the_admin_api_and_names_files_that_were_changed_and_are_not
     std::fs::write(&file, &settings).unwrap();
     let node = start_with_file(&cluster.options("node", "traditional"), &file);
     std::fs::write(&authority, pem()).unwrap();
-    let other = "client_max_body_size = 5m\nheaders = off\nssl_protocols = TLSv1.3\n";
+    let other = "client_max_body_size = 5m\nheaders = off\nssl_protocols = TLSv1.3\nrouter_flavor = expressions\n";
     std::fs::write(&file, settings + other).unwrap();
     let (code, said) = gwctl("reload", &prefix);
     assert_eq!(code, 0, "{said}");
-    let words = "in force: headers, client_max_body_size; not before a restart or `gwctl upgrade`: ssl_protocols, lua_ssl_trusted_certificate";
-    assert!(said.contains(words), "{said}");
+    let (now, later) = said.split_once("; not before a restart or `gwctl upgrade`: ").unwrap();
+    assert!(now.contains("in force: headers, client_max_body_size, ssl_protocols"), "{said}");
+    assert_eq!(later.trim(), "router_flavor", "{said}");
     let shown = &get(node.admin(), "/").json()["configuration"];
     assert_eq!(shown["client_max_body_size"], "5m");
-    assert_eq!((&shown["headers"], &shown["enabled_headers"]["Via"]), (&serde_json::json!(["off"]), &false.into()));
-    assert_eq!(shown["ssl_protocols"], "TLSv1.2 TLSv1.3", "as it is in force");
+    assert_eq!((&shown["headers"], &shown["enabled_headers"]["Via"]), (&json!(["off"]), &false.into()));
+    assert_eq!(shown["ssl_protocols"], "TLSv1.3");
+    assert_eq!(shown["router_flavor"], "traditional_compatible", "as it is in force");
+}
+
+/// Runs openssl to its end with nothing to say.
+fn openssl(arguments: &[&str]) -> Output {
+    Command::new("openssl").args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+/// A node with a listener for TLS as well, whose other settings are in a file: its port.
+fn secure(cluster: &Cluster, file: &Path) -> (Node, u16) {
+    let [port] = gwctl_testkit::free_ports();
+    let options = cluster.options("node", "traditional");
+    let plain = options.settings.iter().find(|(key, _)| key == "proxy_listen").unwrap().1.clone();
+    (start_with_file(&options.set("proxy_listen", format!("{plain}, 127.0.0.1:{port} ssl")), file), port)
+}
+
+#[test]
+fn versions_of_tls_hold_for_those_who_connect_after_the_reload() {
+    let cluster = Cluster::new(GWCTL);
+    let file = cluster.path("kong.conf");
+    std::fs::write(&file, "ssl_protocols = TLSv1.2\n").unwrap();
+    let (node, port) = secure(&cluster, &file);
+    let address = format!("127.0.0.1:{port}");
+    let shakes = |version: &str| openssl(&["s_client", "-connect", &address, version]).status.success();
+    assert!(shakes("-tls1_2") && !shakes("-tls1_3"));
+    let mut early = Command::new("openssl")
+        .args(["s_client", "-connect", &address, "-quiet"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (mut says, mut hears) = (early.stdin.take().unwrap(), BufReader::new(early.stdout.take().unwrap()));
+    let mut ask = || {
+        says.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        read_answer(&mut hears).unwrap().status
+    };
+    assert_eq!(ask(), 404);
+    std::fs::write(&file, "ssl_protocols = TLSv1.3\n").unwrap();
+    let (code, said) = gwctl("reload", &cluster.path("node"));
+    assert!(code == 0 && said.contains("in force: ssl_protocols"), "{said}");
+    assert!(shakes("-tls1_3") && !shakes("-tls1_2"));
+    assert_eq!(ask(), 404, "whoever was there stays");
+    std::fs::write(&file, "ssl_protocols = TLSv1.1\n").unwrap();
+    assert_eq!(gwctl("reload", &cluster.path("node")).0, 1);
+    assert!(shakes("-tls1_3"));
+    drop(node);
+    early.kill().unwrap();
+    early.wait().unwrap();
+}
+
+#[test]
+fn whom_the_node_trusts_and_what_it_presents_to_upstreams_follow_a_reload() {
+    let cluster = Cluster::new(GWCTL);
+    let (file, prefix) = (cluster.path("kong.conf"), cluster.path("node"));
+    let write = |name: &str, text: &str| {
+        std::fs::write(cluster.path(name), text).unwrap();
+        cluster.path(name).display().to_string()
+    };
+    let (authority, root) = gwctl_certs::Authority::create("ca", now(), 10).unwrap();
+    let issued = authority.issue_control_plane(&["localhost".to_owned()], now(), 10).unwrap();
+    let (cert, key) = (write("up.crt", &issued.certificate), write("up.key", &issued.key));
+    let [port] = gwctl_testkit::free_ports();
+    // It asks for a certificate and shows what it got.
+    let listen = port.to_string();
+    let mut upstream = Command::new("openssl")
+        .args(["s_server", "-www", "-verify", "1", "-naccept", "100", "-accept", &listen, "-cert", &cert, "-key", &key])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pair = |name: &str| gwctl_certs::self_signed(&[name.to_owned()], now()).unwrap();
+    let (other, first, second) = (pair("other.test"), pair("first.test"), pair("second.test"));
+    let trusted = format!("lua_ssl_trusted_certificate = {}\n", write("authority.pem", &other.certificate));
+    std::fs::write(&file, &trusted).unwrap();
+    let node = start_with_file(&cluster.options("node", "traditional"), &file);
+    let service = json!({"name": "s", "url": format!("https://localhost:{port}"), "tls_verify": true});
+    assert_eq!(post(node.admin(), "/services", &service).status, 201);
+    assert_eq!(post(node.admin(), "/services/s/routes", &json!({"paths": ["/"]})).status, 201);
+    wait_until("the route", || get(node.proxy(), "/").status == 502);
+    // A bad one changes nothing, whichever part of the node it is for.
+    let client = format!(
+        "client_ssl = on\nclient_ssl_cert = {}\nclient_ssl_cert_key = {}\n",
+        write("own.crt", &first.certificate),
+        write("own.key", &second.key)
+    );
+    std::fs::write(&file, format!("lua_ssl_trusted_certificate = {}\n{client}", write("root.pem", &root.certificate)))
+        .unwrap();
+    let (code, said) = gwctl("reload", &prefix);
+    assert!(code == 1 && said.contains("client_ssl_cert"), "{said}");
+    assert_eq!(get(node.proxy(), "/").status, 502);
+    // The file keeps its name.
+    write("authority.pem", &root.certificate);
+    std::fs::write(&file, &trusted).unwrap();
+    assert_eq!(gwctl("reload", &prefix).0, 0);
+    let shown = || get(node.proxy(), "/").body;
+    assert!(shown().contains("no client certificate available"), "{}", shown());
+    write("own.key", &first.key);
+    std::fs::write(&file, format!("{trusted}{client}")).unwrap();
+    let (code, said) = gwctl("reload", &prefix);
+    assert!(code == 0 && said.contains("in force: client_ssl, client_ssl_cert, client_ssl_cert_key"), "{said}");
+    assert!(shown().contains("CN = first.test") || shown().contains("CN=first.test"), "{}", shown());
+    drop(node);
+    upstream.kill().unwrap();
+    upstream.wait().unwrap();
 }

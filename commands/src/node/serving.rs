@@ -11,7 +11,7 @@ use super::unavailable::{Degraded, Unavailable};
 use crate::failure::Failure;
 use gwctl_admin_api::Face;
 use gwctl_conf::{AccessForm, Flavor, Materials, NodeConf, Workers};
-use gwctl_data_plane::{DataPlane, DataPlaneOptions};
+use gwctl_data_plane::{DataPlane, DataPlaneOptions, Gateway};
 use gwctl_entities::view::{Route, from_record};
 use gwctl_entities::{Fill, Registry, RegistryOptions};
 use gwctl_lifecycle::TaskSet;
@@ -48,7 +48,7 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
     let failed =
         |error: gwctl_data_plane::StartError| Failure::because("cannot start the data plane", &error).hint(HINT);
     let flavor = router_flavor(&node.conf);
-    let upstream_tls = upstream_tls(&node)?;
+    let upstream_tls = Arc::new(upstream_tls(&node.conf, &node.materials)?);
     let data_plane = DataPlane::open(&mut options, |shared| SnapshotOptions {
         flavor,
         hosts: plugin_hosts(),
@@ -56,6 +56,7 @@ pub(crate) async fn start_data_plane(node: Node, tasks: &mut TaskSet) -> Result<
         upstream_tls,
     })
     .map_err(failed)?;
+    renew_upstream_tls(&node, data_plane.gateway());
     let status_listeners = open(&node, Face::Status)?;
     let proxy = start_proxy(&node, data_plane.gateway().handle().clone(), tasks)?;
     let stats = proxy.stats().clone();
@@ -104,14 +105,30 @@ fn default_secret() -> String {
 }
 
 /// What the node says of TLS towards upstreams.
-pub(crate) fn upstream_tls(node: &Node) -> Result<UpstreamTls, Failure> {
-    let client = if node.conf.tls.client.cert.is_empty() {
+pub(crate) fn upstream_tls(conf: &NodeConf, materials: &Materials) -> Result<UpstreamTls, Failure> {
+    let client = if conf.tls.client.cert.is_empty() {
         None
     } else {
-        identities(&node.materials, "client_ssl_cert", "client_ssl_cert_key")?.into_iter().next()
+        identities(materials, "client_ssl_cert", "client_ssl_cert_key")?.into_iter().next()
     };
-    let trusted = node.materials.all("lua_ssl_trusted_certificate").to_vec();
-    Ok(UpstreamTls { trusted, trust_system: node.conf.tls.trust_system, client })
+    let trusted = materials.all("lua_ssl_trusted_certificate").to_vec();
+    Ok(UpstreamTls { trusted, trust_system: conf.tls.trust_system, client })
+}
+
+/// Lets a reload change whom the node trusts and what it presents to others.
+pub(crate) fn renew_upstream_tls(node: &Node, gateway: &Arc<Gateway>) {
+    let gateway = gateway.clone();
+    node.parts.add(move |conf, materials| {
+        let tls = upstream_tls(conf, materials)?;
+        let failed = |error| Failure::because("connections to upstreams keep their authorities", &error);
+        tls.check().map_err(failed)?;
+        let gateway = gateway.clone();
+        Ok(Box::new(move || {
+            let authorities = tls.trusted.iter().map(|(_, pem)| pem.as_str());
+            gateway.handle().load().node().authorities.set(authorities);
+            gateway.renew_upstream_tls(tls);
+        }))
+    });
 }
 
 /// Opens the proxy's listeners and starts its workers.
@@ -154,7 +171,6 @@ pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle, tasks: &mut Ta
 
 fn options_of(conf: &NodeConf, materials: &Materials) -> Result<ProxyOptions, Failure> {
     let mut options = proxy_options(conf);
-    options.trusted_certificates = materials.all("lua_ssl_trusted_certificate").to_vec();
     options.error_templates = error_templates(conf)?;
     if !materials.all("ssl_cert").is_empty() {
         options.certificates = identities(materials, "ssl_cert", "ssl_cert_key")?;
@@ -196,7 +212,6 @@ fn proxy_options(conf: &NodeConf) -> ProxyOptions {
         real_ip_header: conf.real_ip.header.to_ascii_lowercase(),
         real_ip_recursive: conf.real_ip.recursive,
         allow_debug_header: conf.allow_debug_header,
-        trust_system: conf.tls.trust_system,
         tls_versions: TlsVersions::of(conf.tls.protocols.iter().map(String::as_str)),
         dns: dns_options(conf),
         client_max_body_size: conf.limits.client_max_body_size,

@@ -4,7 +4,7 @@ use super::Node;
 use super::life::Running;
 use super::listeners::{facts, open};
 use super::process::NodeProcess;
-use super::serving::{plugin_hosts, registry, router_flavor, start_proxy, upstream_tls};
+use super::serving::{plugin_hosts, registry, renew_upstream_tls, router_flavor, start_proxy, upstream_tls};
 use crate::failure::Failure;
 use gwctl_admin_api::{Backend, DeclarativeDocument, DeclarativeOptions, Face};
 use gwctl_conf::{AdminAuth, Database, NodeConf, Role};
@@ -172,9 +172,10 @@ fn serve(
         flavor: router_flavor(&node.conf),
         hosts: plugin_hosts(),
         node: shared,
-        upstream_tls: upstream_tls(node)?,
+        upstream_tls: Arc::new(upstream_tls(&node.conf, &node.materials)?),
     };
     let gateway = Arc::new(Gateway::new(options));
+    renew_upstream_tls(node, &gateway);
     let follower = Follower { store: store.clone(), gateway: gateway.clone() };
     let version = follower.catch_up(None);
     tasks.add(follow(Arc::new(follower), version, node.shutdown.clone()));

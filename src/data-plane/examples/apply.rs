@@ -76,7 +76,7 @@ fn start(folder: &Path, routes: usize) {
         flavor: Flavor::TraditionalCompatible,
         hosts: vec![Arc::new(Natives)],
         node,
-        upstream_tls: gwctl_proxy::UpstreamTls::default(),
+        upstream_tls: Arc::default(),
     };
     let gateway = Gateway::new(options);
     let began = Instant::now();

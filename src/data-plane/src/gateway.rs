@@ -1,17 +1,18 @@
 //! The serving part of a node: configuration to snapshot to workers.
 
 use gwctl_entities::Record;
-use gwctl_proxy::{Problem, Snapshot, SnapshotHandle, SnapshotOptions, Tables};
+use gwctl_proxy::{Problem, Snapshot, SnapshotHandle, SnapshotOptions, Tables, UpstreamTls};
 use gwctl_store::Delta;
 use std::borrow::Borrow;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Holds the snapshot in force and builds the next one beside it. Workers see a new snapshot at their next request;
 /// requests in flight keep the one they began with.
 pub struct Gateway {
     handle: SnapshotHandle,
-    options: SnapshotOptions,
+    /// Held for writing while a snapshot with other settings is put in force.
+    options: RwLock<SnapshotOptions>,
 }
 
 /// A snapshot that is built but not yet in force.
@@ -25,7 +26,7 @@ impl Gateway {
     /// A gateway that answers every request with "no route".
     pub fn new(options: SnapshotOptions) -> Self {
         let handle = SnapshotHandle::new(Snapshot::empty(options.node.clone()));
-        Self { handle, options }
+        Self { handle, options: RwLock::new(options) }
     }
 
     /// The pointer the workers read.
@@ -86,15 +87,43 @@ impl Gateway {
     }
 
     fn build(&self, in_force: &Snapshot, tables: &Tables, began: Instant) -> Result<Prepared, String> {
-        let snapshot = Snapshot::build(tables, &self.options, Some(in_force));
+        let options = self.options.read().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = Snapshot::build(tables, &options, Some(in_force));
         let snapshot = snapshot.map_err(|problems| in_words(&problems))?;
         Ok(Prepared { snapshot, took: began.elapsed() })
     }
 
     /// Puts a snapshot in force: from now on every new request uses it.
-    pub fn install(&self, prepared: Prepared) {
-        self.handle.swap(Arc::new(prepared.snapshot));
+    pub fn install(&self, Prepared { snapshot, .. }: Prepared) {
+        let options = self.options.read().unwrap_or_else(PoisonError::into_inner);
+        let outdated = !Arc::ptr_eq(snapshot.upstream_tls(), &options.upstream_tls);
+        self.handle.swap(Arc::new(if outdated { renewed(snapshot, &options) } else { snapshot }));
     }
+
+    /// Puts in force what the node says of TLS towards upstreams: connections to come are made by it.
+    pub fn renew_upstream_tls(&self, tls: UpstreamTls) {
+        let mut options = self.options.write().unwrap_or_else(PoisonError::into_inner);
+        if *options.upstream_tls == tls {
+            return;
+        }
+        options.upstream_tls = Arc::new(tls);
+        let in_force = self.handle.load();
+        if let Ok(snapshot) = again(&in_force, &options) {
+            self.handle.swap(Arc::new(snapshot));
+        }
+    }
+}
+
+/// The same configuration with other settings; the one before where that fails.
+fn renewed(snapshot: Snapshot, options: &SnapshotOptions) -> Snapshot {
+    again(&snapshot, options).unwrap_or(snapshot)
+}
+
+/// Fails by what could not be built before either: it is logged.
+fn again(snapshot: &Snapshot, options: &SnapshotOptions) -> Result<Snapshot, ()> {
+    Snapshot::build(snapshot.tables(), options, Some(snapshot)).map_err(|problems| {
+        tracing::error!(error = in_words(&problems), "connections to upstreams keep the settings of tls they had");
+    })
 }
 
 /// The first problems, and how many there are.

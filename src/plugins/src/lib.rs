@@ -32,7 +32,7 @@ pub use counters::Counters;
 pub use exit::{Exit, ExitBody, PageFormat, TemplateError, Templates};
 pub use export::{Exported, Exports};
 pub use native::{Built, Native, Natives, natives};
-pub use node::{Directory, DirectoryError, EmptyDirectory, Node};
+pub use node::{Authorities, Directory, DirectoryError, EmptyDirectory, Node};
 pub use plugin::{Needs, Phases, Plugin, PluginError, PluginFacts, PluginHost, Step};
 pub use slots::Slots;
 pub use trace::{Stage, Trace, Tracing};

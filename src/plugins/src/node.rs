@@ -2,7 +2,7 @@
 
 use crate::{Counters, Exports};
 use gwctl_entities::Record;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// A record could not be read. Plugins fail closed: the request is answered with status 500.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +47,27 @@ impl Directory for EmptyDirectory {
     }
 }
 
+/// Authorities, each a text in PEM; a reload may change them. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Authorities(Arc<RwLock<Arc<[String]>>>);
+
+impl Authorities {
+    /// Those in force; the same object until they change.
+    pub fn now(&self) -> Arc<[String]> {
+        // Whoever panicked while holding it held whole values.
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts others in force.
+    pub fn set<'a>(&self, authorities: impl IntoIterator<Item = &'a str>) {
+        let authorities: Arc<[String]> = authorities.into_iter().map(str::to_owned).collect();
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if *held != authorities {
+            *held = authorities;
+        }
+    }
+}
+
 /// The node as plugins see it, the same object for all workers and snapshots.
 pub struct Node {
     /// Node id (UUID).
@@ -60,7 +81,7 @@ pub struct Node {
     /// Queues of what plugins send to other servers.
     pub exports: Exports,
     /// Authorities in PEM that plugins trust in other servers, beside those of the system.
-    pub authorities: Arc<[String]>,
+    pub authorities: Authorities,
 }
 
 impl Node {
@@ -72,12 +93,28 @@ impl Node {
             directory,
             counters: Counters::default(),
             exports: Exports::default(),
-            authorities: Arc::default(),
+            authorities: Authorities::default(),
         }
     }
 
     /// Trusts these authorities in other servers as well, each a text in PEM.
     pub fn trusting<'a>(self, authorities: impl IntoIterator<Item = &'a str>) -> Node {
-        Node { authorities: authorities.into_iter().map(str::to_owned).collect(), ..self }
+        self.authorities.set(authorities);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_are_the_same_object_until_they_are_others() {
+        let node = Node::new("a", "b", Arc::new(EmptyDirectory)).trusting(["one"]);
+        let first = node.authorities.now();
+        node.authorities.set(["one"]);
+        assert!(Arc::ptr_eq(&first, &node.authorities.now()));
+        node.authorities.clone().set(["one", "two"]);
+        assert_eq!(&*node.authorities.now(), ["one", "two"]);
     }
 }

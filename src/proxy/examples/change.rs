@@ -45,12 +45,7 @@ fn main() {
 fn measure(shape: &str, routes: usize) {
     let flavor = if shape == "expressions" { Flavor::Expressions } else { Flavor::TraditionalCompatible };
     let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
-    let options = SnapshotOptions {
-        flavor,
-        hosts: vec![Arc::new(Natives)],
-        node,
-        upstream_tls: gwctl_proxy::UpstreamTls::default(),
-    };
+    let options = SnapshotOptions { flavor, hosts: vec![Arc::new(Natives)], node, upstream_tls: Arc::default() };
     let before = memory();
     let began = Instant::now();
     let tables = Tables::read(|entity| rows(shape, entity, routes)).unwrap();

@@ -60,7 +60,7 @@ fn start_proxy(upstream: SocketAddr) -> Proxy {
         flavor: Flavor::TraditionalCompatible,
         hosts: Vec::new(),
         node,
-        upstream_tls: gwctl_proxy::UpstreamTls::default(),
+        upstream_tls: Arc::default(),
     };
     let service = "00000000-0000-4000-8000-000000000001";
     let route = |number: u32, path: &str| json!({"id": format!("00000000-0000-4000-8000-00000000001{number}"), "service": {"id": service}, "paths": [path], "protocols": ["http"]});

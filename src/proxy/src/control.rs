@@ -1,10 +1,13 @@
 //! Changing and stopping the request path while it runs.
 
 use crate::access_log::{AccessLog, AccessLogOptions, AccessTarget};
+use crate::secure_door::SecureDoor;
+
 use crate::options::ProxyOptions;
 use crate::proxy::ProxyError;
 use crate::worker::{Drain, Settings, Stopping};
 use gwctl_certs::ListenerPairs;
+use rustls::ServerConfig;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -15,6 +18,7 @@ pub struct ProxyControl {
     drain: watch::Sender<Drain>,
     settings: watch::Sender<Settings>,
     own: ListenerPairs,
+    doors: Arc<[SecureDoor]>,
     logs: Arc<Mutex<Logs>>,
 }
 
@@ -38,6 +42,8 @@ impl Logs {
 /// A reload that has been checked.
 pub struct ProxyReload {
     options: ProxyOptions,
+    /// Of all doors, where they are others.
+    doors: Option<Vec<Arc<ServerConfig>>>,
     /// Set where it is another one, the next too.
     access_log: Option<Option<AccessLog>>,
     stream_log: Option<Option<AccessLog>>,
@@ -47,6 +53,7 @@ impl ProxyControl {
     pub(crate) fn new(
         options: ProxyOptions,
         own: ListenerPairs,
+        doors: Vec<SecureDoor>,
     ) -> Result<(Self, Stopping, watch::Receiver<Drain>, watch::Receiver<Settings>), ProxyError> {
         let requests = open_access_log(options.access_log.as_ref())?;
         let logs = Logs { requests, streams: open_access_log(options.stream_access_log.as_ref())? };
@@ -54,7 +61,8 @@ impl ProxyControl {
         let (drain, limits) = watch::channel(Drain::all(options.shutdown_timeout));
         let (settings, in_force) = watch::channel(logs.settings(options));
         let logs = Arc::new(Mutex::new(logs));
-        Ok((Self { stop, drain, settings, own, logs }, stopping, limits, in_force))
+        let doors = doors.into();
+        Ok((Self { stop, drain, settings, own, doors, logs }, stopping, limits, in_force))
     }
 
     /// The settings in force.
@@ -63,10 +71,10 @@ impl ProxyControl {
     }
 
     /// Checks settings that are to replace those in force, and opens the access logs if they are others. Listeners,
-    /// workers, names and authorities stay as they are.
+    /// workers and names stay as they are.
     ///
     /// # Errors
-    /// An access log cannot be opened.
+    /// An access log cannot be opened, or the TLS library refuses its settings.
     pub fn reload(&self, options: ProxyOptions) -> Result<ProxyReload, ProxyError> {
         let old = self.options();
         let options = ProxyOptions {
@@ -74,8 +82,6 @@ impl ProxyControl {
             streams: old.streams.clone(),
             workers: old.workers,
             dns: old.dns.clone(),
-            trusted_certificates: old.trusted_certificates.clone(),
-            trust_system: old.trust_system,
             ..options
         };
         let other = |new: &Option<AccessLogOptions>, old: &Option<AccessLogOptions>| {
@@ -83,15 +89,22 @@ impl ProxyControl {
         };
         let access_log = other(&options.access_log, &old.access_log)?;
         let stream_log = other(&options.stream_access_log, &old.stream_access_log)?;
-        Ok(ProxyReload { options, access_log, stream_log })
+        let doors = (options.tls_versions != old.tls_versions).then(|| {
+            let versions = options.tls_versions.supported();
+            self.doors.iter().map(|door| door.with(versions)).collect()
+        });
+        Ok(ProxyReload { options, doors: doors.transpose()?, access_log, stream_log })
     }
 
     /// Puts a reload in force: at once for new requests, whatever their connection; connections that are open keep the
     /// time-outs they began with.
     pub fn commit(&self, reload: ProxyReload) {
-        let ProxyReload { options, access_log, stream_log } = reload;
+        let ProxyReload { options, doors, access_log, stream_log } = reload;
         if !options.certificates.is_empty() {
             self.own.renew(&options.certificates);
+        }
+        for (door, config) in self.doors.iter().zip(doors.into_iter().flatten()) {
+            door.change(config);
         }
         let mut logs = self.logs();
         // The thread of the one before ends with the last request or stream that writes to it.

@@ -260,7 +260,7 @@ mod tests {
             flavor: Flavor::TraditionalCompatible,
             hosts: Vec::new(),
             node,
-            upstream_tls: crate::UpstreamTls::default(),
+            upstream_tls: Arc::default(),
         };
         Snapshot::build(&tables, &options, None).unwrap_or_else(|problems| panic!("{problems:?}"))
     }

@@ -30,6 +30,7 @@ mod buffering;
 mod certificates;
 mod clock;
 mod control;
+
 mod flight;
 mod forward;
 mod health;
@@ -46,6 +47,7 @@ mod proxy;
 mod proxy_header;
 mod refused;
 mod respond;
+mod secure_door;
 mod server;
 pub mod snapshot;
 pub mod stats;

@@ -303,10 +303,6 @@ pub struct ProxyOptions {
     pub upstream_keepalive_idle_timeout: Duration,
     /// Shares and limits of targets.
     pub balancing: BalancerOptions,
-    /// Authorities by which probes verify certificates (`lua_ssl_trusted_certificate`): place and PEM text.
-    pub trusted_certificates: Vec<(String, String)>,
-    /// The authorities of the system count as well.
-    pub trust_system: bool,
     /// How names are resolved.
     pub dns: DnsOptions,
     /// How long requests in flight may go on after a stop.
@@ -354,8 +350,6 @@ impl Default for ProxyOptions {
             upstream_keepalive_max_requests: 10_000,
             upstream_keepalive_idle_timeout: Duration::from_secs(60),
             balancing: BalancerOptions::default(),
-            trusted_certificates: Vec::new(),
-            trust_system: true,
             dns: DnsOptions::default(),
             shutdown_timeout: Duration::from_secs(10),
             access_log: None,

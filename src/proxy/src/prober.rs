@@ -13,7 +13,7 @@ use crate::options::ProxyOptions;
 use crate::snapshot::SnapshotHandle;
 use crate::upstream::dns::Resolver;
 use crate::upstream::dns::hosts::Hosts;
-use crate::upstream::tls::TlsSettings;
+use crate::upstream::tls::{TlsSettings, UpstreamTls};
 use crate::worker::Stopping;
 use probe::{Probe, probe};
 use rustls::sign::CertifiedKey;
@@ -62,12 +62,8 @@ impl Prober {
     async fn follow(self, mut stopping: Stopping) {
         let mut swaps = self.snapshots.swaps();
         let resolver = Resolver::new(self.options.clone(), self.hosts.clone());
-        let tools = Rc::new(Tools {
-            resolver: resolver.clone(),
-            snapshots: self.snapshots.clone(),
-            options: self.options.clone(),
-            made: RefCell::default(),
-        });
+        let tools =
+            Rc::new(Tools { resolver: resolver.clone(), snapshots: self.snapshots.clone(), made: RefCell::default() });
         // Ends with the thread.
         tokio::task::spawn_local(names::keep(self.snapshots.clone(), resolver));
         let mut rounds: HashMap<Arc<str>, Rounds> = HashMap::new();
@@ -172,13 +168,12 @@ async fn ask_all(healthy: bool, balancer: &watch::Receiver<Arc<Balancer>>, tools
     while asked.join_next().await.is_some() {}
 }
 
-/// Settings of TLS by what is asked of them, with the certificate they present.
-type Made = HashMap<(bool, bool, Option<Arc<str>>), (Option<Arc<CertifiedKey>>, TlsSettings)>;
+/// Settings of TLS by what is asked of them, with the certificate they present and what the node said then.
+type Made = HashMap<(bool, bool, Option<Arc<str>>), (Option<Arc<CertifiedKey>>, Arc<UpstreamTls>, TlsSettings)>;
 
 /// What probes share.
 struct Tools {
     snapshots: SnapshotHandle,
-    options: Arc<ProxyOptions>,
     resolver: Rc<Resolver>,
     made: RefCell<Made>,
 }
@@ -211,17 +206,17 @@ impl Tools {
         let own = pairs.and_then(|pairs| pairs.first()).cloned();
         let key = (active.verify, active.kind == Kind::Grpcs, certificate.cloned());
         let mut made = self.made.borrow_mut();
-        if let Some((presented, tls)) = made.get(&key)
+        let node = &snapshot.upstream_tls;
+        if let Some((presented, trusted, tls)) = made.get(&key)
             && presented.as_ref().map(Arc::as_ptr) == own.as_ref().map(Arc::as_ptr)
+            && Arc::ptr_eq(trusted, node)
         {
             return Some(tls.clone());
         }
-        let options = &self.options;
-        let trusted = active.verify.then_some((options.trusted_certificates.as_slice(), options.trust_system));
         let protocols: &[&[u8]] = if active.kind == Kind::Grpcs { &[b"h2"] } else { &[] };
-        match TlsSettings::for_probes(trusted, own.clone(), protocols) {
+        match TlsSettings::for_probes(active.verify.then_some(&**node), own.clone(), protocols) {
             Ok(tls) => {
-                made.insert(key, (own, tls.clone()));
+                made.insert(key, (own, node.clone(), tls.clone()));
                 Some(tls)
             }
             Err(error) => {

@@ -2,6 +2,8 @@
 
 use crate::certificates::ByName;
 use crate::control::ProxyControl;
+use crate::secure_door::SecureDoor;
+
 use crate::listen::{Bound, NewSockets, Sockets, Speaks, bound, bound_datagrams};
 use crate::options::ProxyOptions;
 use crate::prober::Prober;
@@ -14,15 +16,12 @@ use crate::upstream::dns::hosts::Hosts;
 use crate::upstream::tls::{TlsFault, TlsSettings, TlsWish, UpstreamTls};
 use crate::worker::{Drain, Parts};
 use gwctl_certs::{Identity, ListenerPairs, Source};
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-use tokio_rustls::TlsAcceptor;
 
 /// Why the request path cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -110,10 +109,19 @@ impl Proxy {
             }
             Ok::<_, ProxyError>(given)
         };
+        let resolver = Arc::new(ByName { snapshots: snapshots.clone(), own: own.clone() });
+        let versions = options.tls_versions.supported();
+        let mut doors = Vec::new();
+        let mut door = |protocols| {
+            let door = SecureDoor::new(resolver.clone(), protocols, versions)?;
+            doors.push(door.clone());
+            Ok::<_, ProxyError>(door)
+        };
         let (mut addresses, mut stream_addresses) = (Vec::new(), Vec::new());
         for listener in &options.listeners {
-            let protocols: &[&[u8]] = if listener.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
-            let tls = listener.ssl.then(|| acceptor(&options, &own, protocols, &snapshots)).transpose()?;
+            let protocols: &'static [&'static [u8]] =
+                if listener.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
+            let tls = listener.ssl.then(|| door(protocols)).transpose()?;
             let (port, http2, proxy_protocol) = (listener.addr.port(), listener.http2, listener.proxy_protocol);
             let entrance = Entrance { port, http2, tls, proxy_protocol };
             addresses.push(open(listener.addr, Some(Speaks::Http(entrance)))?);
@@ -124,7 +132,7 @@ impl Proxy {
                 continue;
             }
             // What is spoken over TLS is for client and upstream to agree on.
-            let tls = listener.ssl.then(|| acceptor(&options, &own, &[], &snapshots)).transpose()?;
+            let tls = listener.ssl.then(|| door(&[])).transpose()?;
             let entrance = StreamEntrance { address: listener.addr, tls, proxy_protocol: listener.proxy_protocol };
             stream_addresses.push(open(listener.addr, Some(Speaks::Stream(entrance)))?);
         }
@@ -134,7 +142,7 @@ impl Proxy {
                 TlsFault::Refused(error) => ProxyError::BugTls(error),
             })?;
         let (hosts, stats) = (Arc::new(Hosts::read(&options.dns.hosts_file)), Arc::new(Stats::default()));
-        let (control, stopping, drain, settings) = ProxyControl::new(options, own)?;
+        let (control, stopping, drain, settings) = ProxyControl::new(options, own, doors)?;
         let options = settings.borrow().options.clone();
         let prober = Prober::new(snapshots.clone(), options, hosts.clone());
         let parts = Parts { snapshots, stats: stats.clone(), tls, hosts, stopping, drain, settings };
@@ -204,25 +212,6 @@ impl Proxy {
         // An error would be a panic, which is told.
         let _ = tokio::task::spawn_blocking(move || node.exports.finish(limit)).await;
     }
-}
-
-/// TLS of a listener: certificates by name from the snapshot in force, else the node's own; `protocols` are agreed on by
-/// ALPN, if there are any.
-fn acceptor(
-    options: &ProxyOptions,
-    own: &ListenerPairs,
-    protocols: &[&[u8]],
-    snapshots: &SnapshotHandle,
-) -> Result<TlsAcceptor, ProxyError> {
-    let resolver = ByName { snapshots: snapshots.clone(), own: own.clone() };
-    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_protocol_versions(options.tls_versions.supported())?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(resolver));
-    // Tickets rather than a cache: a client may come back to another worker.
-    config.ticketer = aws_lc_rs::Ticketer::new()?;
-    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 fn own_certificate() -> Result<Identity, gwctl_certs::CertError> {

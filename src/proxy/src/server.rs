@@ -9,6 +9,8 @@ mod window;
 
 use crate::arrival::{Arrival, ArrivingBody, Origin, PROXY_PROTOCOL};
 use crate::clock;
+use crate::secure_door::SecureDoor;
+
 use crate::patience::Patient;
 use crate::phases::serve;
 use crate::proxy_header::read_proxy_header;
@@ -31,7 +33,6 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
 
 /// What a connection takes over from the socket it was accepted at.
 #[derive(Clone)]
@@ -39,7 +40,7 @@ pub(crate) struct Entrance {
     pub(crate) port: u16,
     pub(crate) http2: bool,
     /// None: plain.
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<SecureDoor>,
     /// Connections begin with a PROXY header.
     pub(crate) proxy_protocol: bool,
 }
@@ -88,7 +89,7 @@ impl Worker {
             client.borrow_mut().give_up();
             return Box::pin(self.refuse(&client, &origin, &Refusal::plain_at_tls())).await;
         }
-        let stream = Box::pin(self.in_time(tls.accept(stream))).await?;
+        let stream = Box::pin(self.in_time(tls.acceptor().accept(stream))).await?;
         let (_, session) = stream.get_ref();
         let http2 = session.alpn_protocol() == Some(b"h2");
         origin.scheme = Scheme::Https;

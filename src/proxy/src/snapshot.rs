@@ -25,8 +25,8 @@ pub struct SnapshotOptions {
     pub hosts: Vec<Arc<dyn PluginHost>>,
     /// What plugins share between requests.
     pub node: Arc<Node>,
-    /// What the node says of TLS towards upstreams.
-    pub upstream_tls: UpstreamTls,
+    /// What the node says of TLS towards upstreams. Another object makes the next snapshot take it over everywhere.
+    pub upstream_tls: Arc<UpstreamTls>,
 }
 
 /// See the module.
@@ -37,6 +37,7 @@ pub struct Snapshot {
     pub(crate) plans: Plans,
     pub(crate) balancers: Balancers,
     pub(crate) certificates: Certificates,
+    pub(crate) upstream_tls: Arc<UpstreamTls>,
     pub(crate) node: Arc<Node>,
 }
 
@@ -47,13 +48,23 @@ impl Snapshot {
     }
 
     fn empty_of(flavor: Flavor, node: Arc<Node>) -> Snapshot {
-        let (tables, chains, plans, balancers, certificates) = Default::default();
-        Snapshot { tables, router: Router::empty(flavor), chains, plans, balancers, certificates, node }
+        let (tables, chains, plans, balancers, certificates, upstream_tls) = Default::default();
+        Snapshot { tables, router: Router::empty(flavor), chains, plans, balancers, certificates, upstream_tls, node }
     }
 
     /// The rows it was built from. Change a copy of them row by row and build the next snapshot from it.
     pub fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    /// What the node said of TLS towards upstreams when it was built.
+    pub fn upstream_tls(&self) -> &Arc<UpstreamTls> {
+        &self.upstream_tls
+    }
+
+    /// What plugins share between requests.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
     }
 
     /// What became of what plugins send to other servers.
@@ -87,7 +98,12 @@ impl Snapshot {
         let certificates = self.certificates.changed(old, &tables);
         let balancers = self.balancers.changed(old, &tables);
         let materials = Materials { certificates: &certificates, balancers: &balancers, node: &options.upstream_tls };
-        let plans = self.plans.changed(old, &tables, &materials, &mut problems);
+        let plans = if Arc::ptr_eq(&self.upstream_tls, &options.upstream_tls) {
+            self.plans.changed(old, &tables, &materials, &mut problems)
+        } else {
+            // Any plan may hold something of it.
+            Plans::default().changed(&Tables::default(), &tables, &materials, &mut problems)
+        };
         let (router, faults) = self.router.change(route_changes(old, &tables, &mut problems));
         problems.extend(faults.into_iter().map(|fault| Problem::new("routes", &*fault.id.clone(), fault)));
         let chains = self.chains_of(&tables, options).unwrap_or_else(|faults| {
@@ -100,7 +116,8 @@ impl Snapshot {
         if router.stream_len() > 0 {
             log_unrun(old, &tables);
         }
-        Ok(Snapshot { tables, router, chains, plans, balancers, certificates, node: options.node.clone() })
+        let (upstream_tls, node) = (options.upstream_tls.clone(), options.node.clone());
+        Ok(Snapshot { tables, router, chains, plans, balancers, certificates, upstream_tls, node })
     }
 
     fn chains_of(&self, tables: &Tables, options: &SnapshotOptions) -> Result<Chains, Vec<Problem>> {

@@ -17,6 +17,7 @@ pub(crate) use open::{Entered, OpenStreams};
 pub(crate) use relay::{Limits, relay};
 
 use crate::proxy_header::read_proxy_header;
+use crate::secure_door::SecureDoor;
 use crate::stream::hello::read_hello;
 use crate::stream::rewound::Rewound;
 use crate::stream::session::{End, Protocol, Told};
@@ -28,14 +29,13 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
 
 /// What a connection takes over from the socket it was accepted at.
 #[derive(Clone)]
 pub(crate) struct StreamEntrance {
     pub(crate) address: SocketAddr,
     /// Set where clients speak TLS, whether it ends here or is passed through.
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<SecureDoor>,
     /// Connections begin with a PROXY header.
     pub(crate) proxy_protocol: bool,
 }
@@ -85,7 +85,7 @@ impl Worker {
         let Some(way) = self.way(ends, protocol, told) else { return Ok(()) };
         let client = Rewound::new(start, stream);
         match entrance.tls.filter(|_| !way.passes_tls) {
-            Some(tls) => self.join(self.in_time(tls.accept(client)).await?, ends, way, told).await,
+            Some(tls) => self.join(self.in_time(tls.acceptor().accept(client)).await?, ends, way, told).await,
             None => self.join(client, ends, way, told).await,
         }
     }

@@ -32,7 +32,7 @@ fn stage() -> Stage {
         flavor: Flavor::TraditionalCompatible,
         hosts: vec![Arc::new(Natives)],
         node,
-        upstream_tls: gwctl_proxy::UpstreamTls::default(),
+        upstream_tls: Arc::default(),
     };
     let gateway = Arc::new(Gateway::new(options));
     Stage { configured: Configured::new(registry, cache, gateway, Limits::default()), _folder: folder }
@@ -98,7 +98,7 @@ fn a_start_from_the_cache_serves_what_was_applied() {
         flavor: Flavor::TraditionalCompatible,
         hosts: vec![Arc::new(Natives)],
         node,
-        upstream_tls: gwctl_proxy::UpstreamTls::default(),
+        upstream_tls: Arc::default(),
     };
     let gateway = Arc::new(Gateway::new(options));
     let started = Configured::new(registry.clone(), cache.clone(), gateway, Limits::default());

@@ -32,7 +32,7 @@ fn stage() -> Stage {
         flavor: Flavor::TraditionalCompatible,
         hosts: vec![Arc::new(Natives)],
         node,
-        upstream_tls: gwctl_proxy::UpstreamTls::default(),
+        upstream_tls: Arc::default(),
     };
     let gateway = Arc::new(Gateway::new(options));
     let configured = Configured::new(registry, cache, gateway, Limits::default());

@@ -111,7 +111,7 @@ fn kind(entity: &str) -> u32 {
 
 fn options(flavor: Flavor) -> SnapshotOptions {
     let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
-    SnapshotOptions { flavor, hosts: vec![Arc::new(Natives)], node, upstream_tls: crate::UpstreamTls::default() }
+    SnapshotOptions { flavor, hosts: vec![Arc::new(Natives)], node, upstream_tls: Arc::default() }
 }
 
 fn record(row: &Value) -> Record {

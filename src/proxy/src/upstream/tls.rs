@@ -77,7 +77,22 @@ impl Default for UpstreamTls {
     }
 }
 
+impl PartialEq for UpstreamTls {
+    fn eq(&self, other: &Self) -> bool {
+        let chain = |tls: &Self| tls.client.as_ref().map(|client| client.certified_key().cert.clone());
+        self.trusted == other.trusted && self.trust_system == other.trust_system && chain(self) == chain(other)
+    }
+}
+
 impl UpstreamTls {
+    /// Checks that the authorities can be read.
+    ///
+    /// # Errors
+    /// One cannot.
+    pub fn check(&self) -> Result<(), CertError> {
+        self.roots().map(drop)
+    }
+
     fn roots(&self) -> Result<RootCertStore, CertError> {
         let mut roots = if self.trust_system { system_roots() } else { RootCertStore::empty() };
         let pem: Vec<_> = self.trusted.iter().map(|(place, pem)| (place.as_str(), pem.as_str())).collect();
@@ -98,7 +113,7 @@ impl TlsSettings {
         node: &UpstreamTls,
     ) -> Result<TlsSettings, TlsFault> {
         let own = own.or_else(|| node.client.as_ref().map(Identity::certified_key));
-        let name = name(wish, pem, own.as_deref());
+        let name = name(wish, pem, own.as_deref(), node);
         let judge = if wish.verify {
             let roots = if pem.is_empty() { node.roots()? } else { read_roots("ca_certificates", pem)? };
             Some(Judge { roots, depth: wish.depth })
@@ -112,23 +127,18 @@ impl TlsSettings {
         Ok(TlsSettings { name: name.into(), config: Arc::new(config) })
     }
 
-    /// For probes: `trusted` are authorities besides those of the system, which count with `system`; None: any
-    /// certificate is accepted. `protocols` are offered by ALPN.
+    /// For probes: certificates are verified by the authorities of `node`; None: any is accepted. `protocols` are offered
+    /// by ALPN.
     ///
     /// # Errors
     /// As [`TlsSettings::new`].
     pub(crate) fn for_probes(
-        trusted: Option<(&[(String, String)], bool)>,
+        node: Option<&UpstreamTls>,
         own: Option<Arc<CertifiedKey>>,
         protocols: &[&[u8]],
     ) -> Result<TlsSettings, TlsFault> {
-        let judge = match trusted {
-            None => None,
-            Some((trusted, trust_system)) => {
-                let node = UpstreamTls { trusted: trusted.to_vec(), trust_system, client: None };
-                Some(Judge { roots: node.roots()?, depth: usize::MAX })
-            }
-        };
+        let roots = node.map(UpstreamTls::roots).transpose()?;
+        let judge = roots.map(|roots| Judge { roots, depth: usize::MAX });
         let mut config = config(judge, own)?;
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(TlsSettings { name: "probe".into(), config: Arc::new(config) })
@@ -157,9 +167,12 @@ impl TlsSettings {
 
 /// Tells settings apart by what they are made of, not by the ids of rows: a connection that was made under an authority
 /// or a certificate that has been replaced is not used again.
-fn name(wish: &TlsWish, pem: &[(&str, &str)], own: Option<&CertifiedKey>) -> String {
+fn name(wish: &TlsWish, pem: &[(&str, &str)], own: Option<&CertifiedKey>, node: &UpstreamTls) -> String {
     let mut hash = std::hash::DefaultHasher::new();
     pem.hash(&mut hash);
+    if wish.verify && pem.is_empty() {
+        (&node.trusted, node.trust_system).hash(&mut hash);
+    }
     own.iter().flat_map(|own| &own.cert).for_each(|certificate| certificate.as_ref().hash(&mut hash));
     let TlsWish { verify, depth, http2, .. } = wish;
     format!("{verify}:{depth}:{http2}:{:016x}", hash.finish())

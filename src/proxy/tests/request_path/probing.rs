@@ -4,7 +4,7 @@ use crate::balancing::{balanced, nobody};
 use crate::secure::{now, secure_upstream};
 use crate::stage::{PATIENCE, Reply, Stage, Upstream, receive};
 use bytes::Bytes;
-use gwctl_proxy::ProxyOptions;
+use gwctl_proxy::UpstreamTls;
 use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -132,20 +132,17 @@ async fn certificates_are_verified_unless_told_otherwise() {
     let (authority, root) = gwctl_certs::Authority::create("test ca", now(), 10).unwrap();
     let issued = authority.issue_control_plane(&["up.test".to_owned()], now(), 10).unwrap();
     let (address, names) = secure_upstream(issued).await;
-    let trusting = ProxyOptions {
-        trusted_certificates: vec![("test".to_owned(), root.certificate)],
-        trust_system: false,
-        ..ProxyOptions::default()
-    };
-    let strict = ProxyOptions { trust_system: false, ..ProxyOptions::default() };
-    for (options, sni, verify, word) in [
+    let trusted = vec![("test".to_owned(), root.certificate)];
+    let trusting = UpstreamTls { trusted, trust_system: false, client: None };
+    let strict = UpstreamTls { trust_system: false, ..UpstreamTls::default() };
+    for (upstream_tls, sni, verify, word) in [
         (trusting.clone(), "up.test", true, "HEALTHY"),
         (trusting, "other.test", true, "UNHEALTHY"),
         (strict.clone(), "up.test", true, "UNHEALTHY"),
         (strict, "up.test", false, "HEALTHY"),
     ] {
         let checks = json!({"type": "https", "https_sni": sni, "https_verify_certificate": verify});
-        let stage = Stage::with(balanced(&[address], json!({}), active(checks)), options, Vec::new());
+        let stage = Stage::towards(balanced(&[address], json!({}), active(checks)), upstream_tls);
         // Whatever it is found to be, it was something else before.
         stage.handle.load().set_target_health("u", &address.to_string(), None, word == "UNHEALTHY").unwrap();
         until_health(&stage, address, word).await;

@@ -53,6 +53,7 @@ impl Stage {
     ) -> Stage {
         let node = Arc::new(Node::new("node", "host", Arc::new(EmptyDirectory)));
         hosts.push(Arc::new(Natives));
+        let upstream_tls = Arc::new(upstream_tls);
         let snapshot_options = SnapshotOptions { flavor: Flavor::TraditionalCompatible, hosts, node, upstream_tls };
         let snapshot = Snapshot::build(&tables(config), &snapshot_options, None).unwrap();
         let handle = SnapshotHandle::new(snapshot);

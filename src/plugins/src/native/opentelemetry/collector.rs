@@ -3,14 +3,14 @@
 use super::config::{Config, Timeouts};
 use crate::export::{Deliver, Delivery, Part, Undelivered};
 use crate::native::header_value;
-use crate::{PluginError, PluginFacts};
+use crate::{Authorities, PluginError, PluginFacts};
 use gwctl_traces::{Attribute, otlp};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who tells of the spans.
 const SCOPE: (&str, &str) = ("gwctl", env!("CARGO_PKG_VERSION"));
@@ -27,9 +27,9 @@ pub(super) struct Collector {
     /// Of the node; those of the settings go before the usual ones.
     resource: BTreeMap<String, String>,
     timeouts: Timeouts,
-    authorities: Arc<[String]>,
-    /// Made when it is first needed: reading the authorities of the system takes its time.
-    client: OnceLock<Client>,
+    authorities: Authorities,
+    /// Made when it is first needed, and again for other authorities: reading those of the system takes its time.
+    client: Mutex<Option<(Arc<[String]>, Client)>>,
 }
 
 impl Collector {
@@ -52,16 +52,20 @@ impl Collector {
         ]);
         resource.extend(config.resource_attributes.clone().unwrap_or_default());
         let (timeouts, authorities) = (config.timeouts(), facts.node.authorities.clone());
-        Ok(Collector { endpoint, headers, resource, timeouts, authorities, client: OnceLock::new() })
+        Ok(Collector { endpoint, headers, resource, timeouts, authorities, client: Mutex::default() })
     }
 
-    fn client(&self) -> Result<&Client, Undelivered> {
-        if let Some(client) = self.client.get() {
-            return Ok(client);
+    fn client(&self) -> Result<Client, Undelivered> {
+        let trusted = self.authorities.now();
+        let mut made = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((by, client)) = &*made
+            && Arc::ptr_eq(by, &trusted)
+        {
+            return Ok(client.clone());
         }
         let words = |error: reqwest::Error| Undelivered::Again(in_words(&error));
         let mut own = Vec::new();
-        for pem in &*self.authorities {
+        for pem in &*trusted {
             own.extend(Certificate::from_pem_bundle(pem.as_bytes()).map_err(words)?);
         }
         // Without TLS there is nobody to trust, and a system may have no authorities.
@@ -74,7 +78,8 @@ impl Collector {
             both.or_else(|_| self.builder().tls_certs_only(own).build())
         };
         let client = client.map_err(words)?;
-        Ok(self.client.get_or_init(|| client))
+        *made = Some((trusted, client.clone()));
+        Ok(client)
     }
 
     fn builder(&self) -> ClientBuilder {
