@@ -103,7 +103,12 @@ pub fn write_response(
     out.extend_from_slice(b" ");
     let usual = || status.canonical_reason().unwrap_or("").as_bytes();
     out.extend_from_slice(headers.reason(status).unwrap_or_else(usual));
-    out.extend_from_slice(b"\r\n");
+    // Before the headers, as a server of nginx does: whoever takes the last of two by one name reads theirs.
+    out.extend_from_slice(match persistence {
+        Persistence::Usual | Persistence::Upgrade => b"\r\n".as_slice(),
+        Persistence::Told => b"\r\nConnection: keep-alive\r\n",
+        Persistence::Close => b"\r\nConnection: close\r\n",
+    });
     let mut measured = false;
     let length = if let Framing::Length(length) = framing { Digits::of(length) } else { Digits::of(0) };
     headers.write(out, |line| {
@@ -138,11 +143,7 @@ pub fn write_response(
         Framing::Chunked => write_chunked(out, headers),
         _ => {}
     }
-    out.extend_from_slice(match persistence {
-        Persistence::Usual | Persistence::Upgrade => b"\r\n",
-        Persistence::Told => b"Connection: keep-alive\r\n\r\n".as_slice(),
-        Persistence::Close => b"Connection: close\r\n\r\n",
-    });
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Whether a `Connection` among the headers is left out since the persistence says it.

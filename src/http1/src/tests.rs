@@ -295,11 +295,11 @@ fn responses_say_how_they_end() {
     );
     assert_eq!(
         written(StatusCode::NOT_FOUND, &Headers::new(), Framing::Length(10), Persistence::Close),
-        "HTTP/1.1 404 Not Found\r\nDate: now\r\nContent-Length: 10\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 404 Not Found\r\nConnection: close\r\nDate: now\r\nContent-Length: 10\r\n\r\n"
     );
     assert_eq!(
         written(StatusCode::OK, &head.headers, Framing::Chunked, Persistence::Told),
-        "HTTP/1.1 200 Fine, thanks\r\nx-a: b\r\nDate: now\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n"
+        "HTTP/1.1 200 Fine, thanks\r\nConnection: keep-alive\r\nx-a: b\r\nDate: now\r\nTransfer-Encoding: chunked\r\n\r\n"
     );
     assert!(written(StatusCode::OK, &head.headers, Framing::None, Persistence::Usual).contains("content-length: 5"));
     let connection = |value: &str, persistence| {
@@ -308,7 +308,7 @@ fn responses_say_how_they_end() {
         written.split("\r\n").filter(|line| line.starts_with("Connection")).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(connection("Upgrade", Persistence::Usual), "Connection: Upgrade");
-    assert_eq!(connection("Upgrade", Persistence::Close), "Connection: Upgrade, Connection: close");
+    assert_eq!(connection("Upgrade", Persistence::Close), "Connection: close, Connection: Upgrade");
     assert_eq!(connection("close", Persistence::Close), "Connection: close");
     assert_eq!(connection("close", Persistence::Usual), "");
 }

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use gwctl_entities::Value;
 use gwctl_http1::names::{ACCEPT, CONTENT_TYPE};
 use gwctl_http1::{AsValue, Headers, ValidName};
-use http::StatusCode;
 use http::header::HeaderValue;
+use http::{StatusCode, Version};
 
 /// Body of an [`Exit`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,15 +70,25 @@ impl Exit {
         self
     }
 
-    /// As [`Exit::render_by`] with the built-in pages.
+    /// As [`Exit::render_by`] over HTTP/1.1 with the built-in pages.
     pub fn render(&mut self, request: &Headers, request_id: &str) -> Bytes {
-        self.render_by(request, request_id, &Templates::default())
+        self.render_by((Version::HTTP_11, request), request_id, &Templates::default())
     }
 
-    /// The body as sent. For an error page sets `content-type`; `request` are the client's headers. A client of gRPC is
-    /// told by headers and gets no body.
-    pub fn render_by(&mut self, request: &Headers, request_id: &str, templates: &Templates) -> Bytes {
-        if grpc::is_spoken(request) && !grpc::is_spoken(&self.headers) {
+    /// The body as sent. For an error page sets `content-type`; `request` are the client's version and headers. A client of
+    /// gRPC is told by headers and gets no body. Source: Kong 3.9.1 `kong/pdk/response.lua`, `is_grpc_request`, and
+    /// `kong/error_handlers.lua` for faults.
+    pub fn render_by(
+        &mut self,
+        (version, request): (Version, &Headers),
+        request_id: &str,
+        templates: &Templates,
+    ) -> Bytes {
+        let grpc = match &self.body {
+            ExitBody::Fault(_) => grpc::is_asked_for(request),
+            ExitBody::Page(_) | ExitBody::Bytes(_) => version == Version::HTTP_2 && grpc::is_spoken(request),
+        };
+        if grpc && !grpc::is_spoken(&self.headers) {
             grpc::answer(self);
             return Bytes::new();
         }
@@ -90,6 +100,11 @@ impl Exit {
         self.headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
         Bytes::from(templates.render(format, message, request_id))
     }
+}
+
+/// The type in which a client wants to be told of a fault: what it accepts, else what it sends.
+fn asked_for(request: &Headers) -> Option<gwctl_http1::Value<'_>> {
+    request.get(ACCEPT).or_else(|| request.get(CONTENT_TYPE))
 }
 
 /// Forms of an error page.
@@ -113,7 +128,7 @@ impl PageFormat {
 
     /// What the client accepts best, else the form it sends, else plain text.
     fn fault(request: &Headers) -> PageFormat {
-        let said = request.get(ACCEPT).or_else(|| request.get(CONTENT_TYPE));
+        let said = asked_for(request);
         said.and_then(gwctl_http1::Value::to_str).map_or(Self::Plain, Self::best)
     }
 

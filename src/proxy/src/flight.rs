@@ -35,8 +35,7 @@ pub(crate) struct Flight {
 impl Flight {
     /// Answers without an upstream. Later phases run; `source` tells an answer made on purpose from an error.
     pub(crate) fn answer(mut self: Box<Self>, mut exit: Exit, source: Source) -> Reply {
-        let mut body =
-            exit.render_by(&self.context.request.headers, self.context.id(), &self.worker.options.error_templates);
+        let mut body = exit.render_by(self.asked(), self.context.id(), &self.worker.options.error_templates);
         self.context.response = Some(Response { status: exit.status, headers: exit.headers, source });
         if let Some(response) = &mut self.context.response {
             let given = response.headers.contains(gwctl_http1::names::CONTENT_LENGTH);
@@ -84,10 +83,14 @@ impl Flight {
         filtered
     }
 
+    /// What the form of an answer depends on.
+    fn asked(&self) -> (http::Version, &Headers) {
+        (self.context.request.version, &self.context.request.headers)
+    }
+
     /// Puts another answer in place of the response; its body is returned.
     fn replace(&mut self, mut exit: Exit, source: Source) -> bytes::Bytes {
-        let body =
-            exit.render_by(&self.context.request.headers, self.context.id(), &self.worker.options.error_templates);
+        let body = exit.render_by(self.asked(), self.context.id(), &self.worker.options.error_templates);
         let mut response = Response { status: exit.status, headers: exit.headers, source };
         set_length(&mut response, body.len());
         self.context.response = Some(response);

@@ -209,21 +209,27 @@ mod tests {
 
     #[test]
     fn of_nodes_that_start_at_the_same_moment_no_two_get_an_address() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let mut taken = (0, 0);
         for _ in 0..200 {
-            let address = listen("127.0.0.1:0".parse().unwrap(), 1).unwrap()[0].local_addr().unwrap();
+            let address = listen(any, 1).unwrap()[0].local_addr().unwrap();
+            let datagram_address = listen_datagrams(any, 1).unwrap()[0].local_addr().unwrap();
             let start = std::sync::Barrier::new(4);
             let opened = std::thread::scope(|scope| {
                 let open = || {
                     start.wait();
-                    (listen(address, 2), listen_datagrams(address, 2))
+                    (listen(address, 2), listen_datagrams(datagram_address, 2))
                 };
                 let nodes = [(); 4].map(|()| scope.spawn(open));
                 nodes.map(|node| node.join().unwrap())
             });
-            // None when chance kept them in step to the end.
-            assert!(opened.iter().filter(|(streams, _)| streams.is_ok()).count() <= 1, "{opened:?}");
-            assert_eq!(opened.iter().filter(|(_, datagrams)| datagrams.is_ok()).count(), 1, "{opened:?}");
+            let streams = opened.iter().filter(|(streams, _)| streams.is_ok()).count();
+            let datagrams = opened.iter().filter(|(_, datagrams)| datagrams.is_ok()).count();
+            // None when chance kept them in step to the end, or another process was given the port meanwhile.
+            assert!(streams <= 1 && datagrams <= 1, "{opened:?}");
+            taken = (taken.0 + streams, taken.1 + datagrams);
         }
+        assert!(taken.0 > 100 && taken.1 > 100, "{taken:?}");
     }
 
     #[test]

@@ -11,7 +11,16 @@ const MEDIA_TYPE: &str = "application/grpc";
 
 /// Whether the headers are those of a gRPC message.
 pub(super) fn is_spoken(headers: &Headers) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(MEDIA_TYPE.as_bytes()))
+    headers.get(CONTENT_TYPE).is_some_and(is_named)
+}
+
+/// Whether a client wants to be told of a fault in gRPC.
+pub(super) fn is_asked_for(request: &Headers) -> bool {
+    super::asked_for(request).is_some_and(is_named)
+}
+
+fn is_named(value: HeaderText<'_>) -> bool {
+    value.as_bytes().starts_with(MEDIA_TYPE.as_bytes())
 }
 
 /// Makes it an answer to gRPC; headers that a plugin gave stay.
@@ -75,12 +84,15 @@ fn encoded(message: &str) -> String {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
+    use super::super::Templates;
     use super::*;
+    use gwctl_http1::names::ACCEPT;
+    use http::Version;
 
     fn answered(mut exit: Exit, content_type: &'static str) -> (Bytes, Headers) {
         let mut request = Headers::new();
         request.insert(CONTENT_TYPE, HeaderText::from_static(content_type));
-        let body = exit.render(&request, "id");
+        let body = exit.render_by((Version::HTTP_2, &request), "id", &Templates::default());
         (body, exit.headers)
     }
 
@@ -109,5 +121,22 @@ mod tests {
         assert_eq!((body.as_ref(), headers.get_str(GRPC_STATUS).unwrap()), (b"body".as_slice(), "1"));
         let (body, headers) = answered(Exit::page(StatusCode::NOT_FOUND, "x"), "application/json");
         assert!(!body.is_empty() && !headers.contains(GRPC_STATUS));
+    }
+
+    #[test]
+    fn over_http_1_only_faults_are_told_in_grpc_and_as_the_client_asks() {
+        let asked = |exit: &mut Exit, name, value: &'static str| {
+            let mut request = Headers::new();
+            request.insert(CONTENT_TYPE, HeaderText::from_static(MEDIA_TYPE));
+            request.insert(name, HeaderText::from_static(value));
+            let body = exit.render(&request, "id");
+            (body.is_empty(), exit.headers.contains(GRPC_STATUS))
+        };
+        let page = || Exit::page(StatusCode::NOT_FOUND, "x");
+        let fault = || Exit::fault(StatusCode::BAD_GATEWAY, "x");
+        assert_eq!(asked(&mut page(), CONTENT_TYPE, MEDIA_TYPE), (false, false));
+        assert_eq!(asked(&mut fault(), CONTENT_TYPE, MEDIA_TYPE), (true, true));
+        assert_eq!(asked(&mut fault(), ACCEPT, MEDIA_TYPE), (true, true));
+        assert_eq!(asked(&mut fault(), ACCEPT, "application/json"), (false, false));
     }
 }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use gwctl_http1::names::{CONTENT_LENGTH, SERVER, X_KONG_REQUEST_ID};
 use gwctl_http1::{Framing, Headers, Limits, Persistence, RequestHead, Value, write_response};
 use gwctl_plugins::Exit;
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -220,7 +220,7 @@ impl Worker {
         let options = &worker.options;
         let (id, status) = (worker.ids.next(), refusal.status);
         let mut exit = Exit::fault(status, refusal.message);
-        let body = exit.render_by(&Headers::new(), id.as_str(), &options.error_templates);
+        let body = exit.render_by((Version::HTTP_11, &Headers::new()), id.as_str(), &options.error_templates);
         worker.tell_refused(origin, status, &refusal.reason, body.len(), id.as_str());
         let mut headers = exit.headers;
         headers.remove(CONTENT_LENGTH);
