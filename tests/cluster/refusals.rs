@@ -90,12 +90,3 @@ fn a_node_that_misses_one_of_its_addresses_names_it_and_answers_at_none() {
         assert!(!log.lines().any(answers), "{role}, {setting}:\n{log}");
     }
 }
-
-#[test]
-fn two_nodes_cannot_share_a_folder() {
-    let cluster = Cluster::new(GWCTL);
-    let _first = cluster.start(&cluster.options("same", "traditional"));
-    let mut second = Node::spawn(cluster.executable(), &cluster.options("same", "traditional"));
-    assert_eq!(second.ended().code(), Some(1));
-    assert!(second.log().contains("store"), "{}", second.log());
-}

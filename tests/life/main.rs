@@ -4,6 +4,7 @@
 
 mod activation;
 mod certificates;
+mod folder;
 mod load;
 mod reload;
 mod shedding;

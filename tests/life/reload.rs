@@ -34,7 +34,7 @@ fn a_reload_takes_over_what_it_can_and_names_what_needs_a_restart() {
 }
 
 /// Runs a command on the node of a folder; its code and what it said.
-fn gwctl(command: &str, prefix: &Path) -> (i32, String) {
+pub(crate) fn gwctl(command: &str, prefix: &Path) -> (i32, String) {
     let output = Command::new(GWCTL).arg(command).arg("-p").arg(prefix).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     (output.status.code().unwrap(), String::from_utf8_lossy(&said).into_owned())

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The process of a node that has taken over; killed with the test.
-struct Heir(u32);
+pub(crate) struct Heir(pub(crate) u32);
 
 impl Heir {
     /// Waits until another process than this one has signed.
-    fn after(prefix: &Path, before: u32) -> Self {
+    pub(crate) fn after(prefix: &Path, before: u32) -> Self {
         let mut found = None;
         wait_until("another process to take over", || {
             found = number(prefix).filter(|id| *id != before);

@@ -80,7 +80,7 @@ fn refuse_existing(args: &InitArgs, files: &[NewFile]) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(format!("there already: {}", there.join(", ")))
-        .hint("nodes that use them stop to trust each other when they change; --force replaces them"))
+        .hint("nodes that use them no longer trust each other once they change; --force replaces them"))
 }
 
 /// A new file with its mode from the start: a key is never readable by others, not even for a moment.

@@ -4,6 +4,7 @@ use crate::cli::NodeArgs;
 use crate::failure::Failure;
 use crate::node::{OUTCOME_FILE, PROCESS_FILE};
 use crate::settings;
+use gwctl_store::FolderLock;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -81,7 +82,8 @@ fn find(args: &NodeArgs) -> Result<(PathBuf, Pid), Failure> {
         Some(prefix) => PathBuf::from(prefix),
         None => settings::read(&args.settings, &[])?.conf.prefix,
     };
-    let process = process_of(&prefix).filter(|process| runs(*process));
+    // A node that was killed leaves its number, which may be another program's by now; its lock went with it.
+    let process = process_of(&prefix).filter(|process| runs(*process) && FolderLock::is_held(&prefix));
     let process = process.ok_or_else(|| {
         Failure::new(format!("no node runs in {}", prefix.display()))
             .hint("give its folder with -p, or its settings file with -c, and the user it runs as")

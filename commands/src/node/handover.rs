@@ -1,5 +1,5 @@
 //! Changing the binary under running connections: a new process is started, is handed the listening sockets and the
-//! folder's lock, and says when it is ready; only then does this one accept no more and let what it has in flight end.
+//! locks of its folders, and says when it is ready; only then does this one accept no more and let what it has in flight end.
 //!
 //! Both speak over a pair of sockets that is the standard input of the new process. Each message is one packet:
 //!
@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | old | `socket` with a descriptor | listens, in no order |
 //! | old | `datagrams` with a descriptor | takes in datagrams, in no order |
-//! | old | `lock` with a descriptor | the lock of the folder |
+//! | old | `lock` with a descriptor | the lock of a folder: the prefix, and the store or cache |
 //! | old | `end` | that was all |
 //! | new | `ready`, or `failed` and why | it accepts connections, or ends |
 //! | old | `yours` | it writes into the folder no more: the new one may. The end of the socket says the same |
@@ -16,6 +16,7 @@
 
 use super::signals::Wish;
 use super::sockets::Holdings;
+use gwctl_store::FolderLock;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -148,19 +149,19 @@ impl Predecessor {
 
     fn receive() -> io::Result<(Self, Holdings)> {
         let channel = io::stdin().as_fd().try_clone_to_owned()?;
-        let (mut sockets, mut datagrams, mut lock) = (Vec::new(), Vec::new(), None);
+        let (mut sockets, mut datagrams, mut locks) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             match receive(&channel)? {
                 (text, Some(thing)) if text == "socket" => sockets.push(thing.into()),
                 (text, Some(thing)) if text == "datagrams" => datagrams.push(thing.into()),
-                (text, Some(thing)) if text == "lock" => lock = Some(thing.into()),
+                (text, Some(thing)) if text == "lock" => locks.push(FolderLock::handed(thing.into())),
                 (text, _) if text == "end" => break,
                 (text, _) if text.is_empty() => return Err(io::ErrorKind::UnexpectedEof.into()),
                 // A later version may hand over more.
                 _ => {}
             }
         }
-        Ok((Self { channel }, Holdings::handed(sockets, datagrams, lock, false)))
+        Ok((Self { channel }, Holdings::handed(sockets, datagrams, locks, false)))
     }
 
     /// Says that this process accepts connections; when the other one writes no more, this one's turn has come.
@@ -169,8 +170,8 @@ impl Predecessor {
         std::thread::spawn(move || {
             // Its end is as good as its word.
             let _ = receive(&self.channel);
-            then();
             holdings.take_turn();
+            then();
         });
     }
 

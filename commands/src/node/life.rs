@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use gwctl_conf::Role;
 use gwctl_lifecycle::{Phase, Shutdown, TaskSet};
 use gwctl_proxy::{Drain, Proxy, ProxyControl};
+use gwctl_store::FolderLock;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -27,6 +28,8 @@ const WARN_LOOKS: u64 = 86_400;
 pub(crate) struct Life {
     pub(crate) program: Program,
     pub(crate) reloader: Reloader,
+    /// That of the prefix: its id, number and files are for one node.
+    pub(crate) lock: FolderLock,
     pub(crate) until_stdin_ends: bool,
 }
 
@@ -242,6 +245,8 @@ impl Life {
                         // A task that was given up may have left a write behind that no one can call back.
                         let _ = tokio::task::spawn_blocking(running.close).await;
                         successor.yield_turn();
+                        // What it drains is no reason to keep others out once the other process has ended.
+                        drop(self.lock);
                     };
                     tokio::join!(proxy, rest);
                 }

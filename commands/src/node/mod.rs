@@ -81,6 +81,13 @@ fn start_with(
     }
     let materials = settings::materials(&conf)?;
     identity::make_prefix(&conf.prefix)?;
+    let lock = holdings.claim(&conf.prefix).map_err(|error| {
+        let failure = Failure::because(format!("cannot use the prefix folder {}", conf.prefix.display()), &error);
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
     let identity = NodeIdentity::of(&conf)?;
     let (parts, holdings, shutdown) = (Arc::<Parts>::default(), Arc::new(holdings), Shutdown::new());
     let fixed = fixed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -89,7 +96,7 @@ fn start_with(
     let node = Node { conf, materials, identity, logging, shutdown, holdings, parts, expiries };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::because("cannot start the runtime", &error))?;
-    let life = Life { program, reloader, until_stdin_ends: args.until_stdin_ends };
+    let life = Life { program, reloader, lock, until_stdin_ends: args.until_stdin_ends };
     runtime.block_on(life.run(node, predecessor))
 }
 

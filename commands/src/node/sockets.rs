@@ -1,8 +1,7 @@
-//! What one process of a node hands to the one that takes its place: listening sockets and the lock of its folder.
+//! What one process of a node hands to the one that takes its place: listening sockets and the locks of its folders.
 
 use gwctl_control_plane::ClusterSockets;
 use gwctl_store::{FolderLock, StoreError};
-use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -16,11 +15,11 @@ use tokio::sync::watch;
 pub(crate) struct Holdings {
     handed: Mutex<Vec<TcpListener>>,
     handed_datagrams: Mutex<Vec<UdpSocket>>,
-    handed_lock: Mutex<Option<File>>,
+    handed_locks: Mutex<Vec<FolderLock>>,
     /// Everything again, to be handed on.
     open: Mutex<Vec<TcpListener>>,
     open_datagrams: Mutex<Vec<UdpSocket>>,
-    lock: Mutex<Option<File>>,
+    locks: Mutex<Vec<FolderLock>>,
     /// Set once the process before writes no more, or there was none.
     turn: watch::Sender<bool>,
 }
@@ -33,7 +32,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Holdings {
     /// Of a node that begins from nothing.
     pub(crate) fn none() -> Self {
-        Self::handed(Vec::new(), Vec::new(), None, true)
+        Self::handed(Vec::new(), Vec::new(), Vec::new(), true)
     }
 
     /// Adds sockets that a supervisor has opened.
@@ -42,14 +41,19 @@ impl Holdings {
     }
 
     /// Of a node that takes the place of another; `turn`: it may write at once.
-    pub(crate) fn handed(sockets: Vec<TcpListener>, datagrams: Vec<UdpSocket>, lock: Option<File>, turn: bool) -> Self {
+    pub(crate) fn handed(
+        sockets: Vec<TcpListener>,
+        datagrams: Vec<UdpSocket>,
+        locks: Vec<FolderLock>,
+        turn: bool,
+    ) -> Self {
         Self {
             handed: Mutex::new(sockets),
             handed_datagrams: Mutex::new(datagrams),
-            handed_lock: Mutex::new(lock),
+            handed_locks: Mutex::new(locks),
             open: Mutex::default(),
             open_datagrams: Mutex::default(),
-            lock: Mutex::default(),
+            locks: Mutex::default(),
             turn: watch::Sender::new(turn),
         }
     }
@@ -102,11 +106,15 @@ impl Holdings {
         locked(&self.open).push(socket);
     }
 
-    /// The lock of a folder, handed over or taken now.
+    /// The lock of a folder: held for another part of this process, handed over, or taken now.
     pub(crate) fn claim(&self, folder: &Path) -> Result<FolderLock, StoreError> {
-        let handed = locked(&self.handed_lock).take().and_then(|file| FolderLock::handed(file, folder));
+        let mut locks = locked(&self.locks);
+        if let Some(lock) = locks.iter().find(|lock| lock.is_of(folder)).and_then(|lock| lock.again().ok()) {
+            return Ok(lock);
+        }
+        let handed = locked(&self.handed_locks).extract_if(.., |lock| lock.is_of(folder)).next();
         let lock = handed.map_or_else(|| FolderLock::claim(folder), Ok)?;
-        *locked(&self.lock) = lock.share().ok();
+        locks.extend(lock.again());
         Ok(lock)
     }
 
@@ -128,8 +136,8 @@ impl Holdings {
         for socket in locked(&self.open_datagrams).iter() {
             things.push(("datagrams", socket.try_clone()?.into()));
         }
-        if let Some(lock) = locked(&self.lock).as_ref() {
-            things.push(("lock", lock.try_clone()?.into()));
+        for lock in locked(&self.locks).iter() {
+            things.push(("lock", lock.share()?.into()));
         }
         Ok(things)
     }
@@ -138,7 +146,7 @@ impl Holdings {
     pub(crate) fn close(&self) {
         locked(&self.open).clear();
         locked(&self.open_datagrams).clear();
-        locked(&self.lock).take();
+        locked(&self.locks).clear();
     }
 
     /// Whether no other process writes.
@@ -146,8 +154,9 @@ impl Holdings {
         *self.turn.borrow()
     }
 
-    /// From now on this process may write.
+    /// From now on this process may write; its locks bear its number.
     pub(crate) fn take_turn(&self) {
+        locked(&self.locks).iter().for_each(FolderLock::sign);
         self.turn.send_replace(true);
     }
 

@@ -299,10 +299,23 @@ impl FolderLock {
         claim(folder)
     }
 
-    /// The lock that another process hands over, if it is that of this folder.
-    pub fn handed(file: File, folder: &Path) -> Option<Self> {
-        let (held, named) = (file.metadata().ok()?, std::fs::metadata(folder.join(LOCK_FILE)).ok()?);
-        ((held.dev(), held.ino()) == (named.dev(), named.ino())).then_some(Self { file, handed: true })
+    /// The lock that another process hands over.
+    pub fn handed(file: File) -> Self {
+        Self { file, handed: true }
+    }
+
+    /// Whether this is the lock of a folder, by whatever path.
+    pub fn is_of(&self, folder: &Path) -> bool {
+        let files = (self.file.metadata(), std::fs::metadata(folder.join(LOCK_FILE)));
+        matches!(files, (Ok(held), Ok(named)) if (held.dev(), held.ino()) == (named.dev(), named.ino()))
+    }
+
+    /// Whether a process has the lock of this folder, as far as can be told.
+    pub fn is_held(folder: &Path) -> bool {
+        match File::open(folder.join(LOCK_FILE)) {
+            Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK),
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        }
     }
 
     /// The same lock once more, to be handed over.
@@ -313,7 +326,11 @@ impl FolderLock {
         self.file.try_clone()
     }
 
-    pub(crate) fn again(&self) -> std::io::Result<Self> {
+    /// The same lock once more, for another part of this process.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn again(&self) -> std::io::Result<Self> {
         Ok(Self { file: self.share()?, handed: self.handed })
     }
 

@@ -236,7 +236,7 @@ fn a_cache_of_before_there_were_seals_is_sealed_and_damage_of_own_sync_found_by_
 /// The lock as a process has it that takes the place of another.
 fn handed(folder: &Path) -> (FolderLock, FolderLock) {
     let own = FolderLock::claim(folder).unwrap();
-    let handed = FolderLock::handed(own.share().unwrap(), folder).unwrap();
+    let handed = FolderLock::handed(own.share().unwrap());
     (own, handed)
 }
 
