@@ -71,7 +71,7 @@ pub(crate) async fn serve(arrival: Arrival) -> Reply {
                 return flight.pass_on(answered);
             }
             let Some((stream, read)) = answered.connection.pass().filter(|_| upgrades) else {
-                return flight.answer(failure_exit(&Failure::Unreachable), Source::Error);
+                return flight.answer(failure_exit(&Failure::Invalid), Source::Error);
             };
             let limits = flight
                 .context

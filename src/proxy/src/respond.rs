@@ -20,7 +20,7 @@ pub(crate) fn failure_exit(failure: &Failure) -> Exit {
         Failure::NoPeer => (503, "failure to get a peer from the ring-balancer"),
         Failure::Unresolved => (503, "name resolution failed"),
         Failure::NoService => (503, "no Service found with those values"),
-        Failure::Unreachable => (502, "An invalid response was received from the upstream server"),
+        Failure::Unreachable | Failure::Invalid => (502, "An invalid response was received from the upstream server"),
         Failure::TimedOut => (504, "The upstream server is timing out"),
         Failure::Client(gwctl_plugins::BodyError::InputTooLong(_)) => (413, "Payload too large"),
         Failure::Client(_) => (400, "Bad request"),

@@ -19,7 +19,9 @@ use crate::server::client::Client;
 use crate::server::window::Watch;
 use crate::transport::Transport;
 use crate::worker::{Stopping, Worker};
+use gwctl_http1::names::CONTENT_LENGTH;
 use gwctl_plugins::Scheme;
+use http::StatusCode;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::http2;
@@ -142,6 +144,10 @@ impl Worker {
                 // The library sends whatever the body gives.
                 if is_head || matches!(response.status.as_u16(), 204 | 304) {
                     response.body.leave_out();
+                }
+                // A client would wait for what was promised, or take the answer for a broken one.
+                if response.status == StatusCode::NO_CONTENT {
+                    response.headers.remove(CONTENT_LENGTH);
                 }
                 Ok::<_, Infallible>(response.into_http().map(|body| stream.body(body)))
             }

@@ -14,6 +14,7 @@ use gwctl_http1::{
 use http::{HeaderMap, Method, StatusCode};
 use http_body::{Body, Frame};
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::net::TcpStream;
@@ -177,7 +178,9 @@ impl Http1 {
                 // The client broke off its body: the upstream may wait for the rest for ever, and nobody watches the client.
                 (Poll::Pending, true) => return self.fail(task, Break::Client),
             };
-            match read {
+            // Many upstreams of TLS close without saying so: the end of what has no length, as for nginx.
+            let unsaid = read.as_ref().is_err_and(|error| error.kind() == ErrorKind::UnexpectedEof);
+            match if unsaid { Ok(0) } else { read } {
                 Ok(0) => {
                     if let Err(fault) = self.decoder.close() {
                         return self.fail(task, fault.into());

@@ -2,14 +2,14 @@
 //!
 //! Tried again, up to the service's `retries`: whatever fails before the request was sent, and, for idempotent
 //! methods whose body is still at hand, what fails after it and before any of the response, timeouts included (as
-//! nginx does with `error timeout`). A kept connection that turns out to be closed is not counted.
+//! nginx does with `error timeout`). An answer that is no HTTP is an answer. A kept connection that turns out to be closed is not counted.
 
 use crate::balancer::{Balancer, BalancerOptions, Fault, Key, Lease, Outcome, Peer, host_value};
 use crate::clock;
 use crate::forward::Forwarded;
 use crate::plans::Plan;
 use crate::transport::Transport;
-use crate::upstream::connection::{Connection, RequestHead, ResponseHead, SendError};
+use crate::upstream::connection::{Break, Connection, RequestHead, ResponseHead, SendError};
 use crate::upstream::outbound::{Outbound, Progress};
 use crate::upstream::pool::PoolKey;
 use crate::upstream::target::Target;
@@ -34,8 +34,10 @@ pub(crate) enum Failure {
     NoPeer,
     /// The name of the host cannot be resolved.
     Unresolved,
-    /// No connection, or it broke before the response, or the response was malformed.
+    /// No connection, or it broke before the response.
     Unreachable,
+    /// The response was malformed.
+    Invalid,
     /// The upstream took too long.
     TimedOut,
     /// The client's body broke off or is too long.
@@ -53,7 +55,7 @@ impl Failure {
         match self {
             Self::NoPeer => "no peer",
             Self::Unresolved => "unresolved",
-            Self::Unreachable => "failed",
+            Self::Unreachable | Self::Invalid => "failed",
             Self::TimedOut => "timeout",
             Self::Client(_) | Self::ClientTimedOut => "client",
             Self::NoService | Self::Malformed(_) => "malformed",
@@ -65,6 +67,8 @@ impl Failure {
         match self {
             Self::Unreachable => Outcome::Failed(Fault::Tcp),
             Self::TimedOut => Outcome::Failed(Fault::Timeout),
+            // What the client is told, as in Kong.
+            Self::Invalid => Outcome::Status(502),
             _ => Outcome::Unknown,
         }
     }
@@ -315,7 +319,7 @@ impl Exchange<'_> {
                     }
                 }
                 Err(Broken::Sent(failure)) => {
-                    let again = supply.is_there() && is_idempotent(method);
+                    let again = supply.is_there() && is_idempotent(method) && failure != Failure::Invalid;
                     if !(reused && again && failure == Failure::Unreachable) {
                         return Err((failure, again));
                     }
@@ -456,7 +460,8 @@ impl Broken {
             SendError::Unsent(body) => Broken::Unsent(body),
             SendError::Sent(error) => {
                 tracing::debug!(%error, "no response");
-                Broken::Sent(Failure::Unreachable)
+                let invalid = matches!(error, Break::Malformed(_));
+                Broken::Sent(if invalid { Failure::Invalid } else { Failure::Unreachable })
             }
         }
     }

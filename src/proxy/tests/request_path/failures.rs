@@ -89,9 +89,23 @@ async fn an_unknown_name_is_a_503() {
 }
 
 #[tokio::test]
-async fn garbage_is_a_502() {
-    let upstream = Upstream::fixed(b"SSH-2.0-OpenSSH\r\n\r\n").await;
-    assert_eq!(Stage::new(to(upstream.address, json!({"retries": 0}))).get("/").await.status(), 502);
+async fn garbage_is_a_502_and_asked_for_once() {
+    for answer in ["SSH-2.0-OpenSSH\r\n\r\n", "HTTP/1.1 099 No\r\n\r\n", "HTTP/1.1 200 OK\r\nA b\r\n\r\n"] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let upstream = Upstream::new(move |mut stream, _| {
+            let count = count.clone();
+            async move {
+                while receive(&mut stream).await.is_some() {
+                    count.fetch_add(1, Ordering::SeqCst);
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                }
+            }
+        })
+        .await;
+        assert_eq!(Stage::new(to(upstream.address, json!({"retries": 5}))).get("/").await.status(), 502);
+        assert_eq!(asked.load(Ordering::SeqCst), 1, "{answer}");
+    }
 }
 
 #[tokio::test]

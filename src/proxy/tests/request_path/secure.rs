@@ -1,6 +1,6 @@
 //! TLS and HTTP/2 on both sides.
 
-use crate::stage::{PATIENCE, Stage, Upstream, header, to};
+use crate::stage::{PATIENCE, Stage, Upstream, header, receive, to};
 use bytes::Bytes;
 use gwctl_certs::{Identity, Source};
 use gwctl_proxy::{Listener, Proxy, ProxyOptions};
@@ -103,6 +103,32 @@ async fn http2_requests_are_forwarded_over_http1() {
 }
 
 #[tokio::test]
+async fn a_length_without_a_body_goes_to_clients_of_http2_only_where_it_is_that_of_another_answer() {
+    for (head, method, told) in [
+        ("204 No Content\r\nContent-Length: 5", "GET", None),
+        ("204 No Content\r\nContent-Length: 0", "HEAD", None),
+        ("304 Not Modified\r\nContent-Length: 5", "GET", Some("5")),
+        ("200 OK\r\nContent-Length: 5", "HEAD", Some("5")),
+    ] {
+        let upstream = Upstream::new(move |mut stream, _| async move {
+            while receive(&mut stream).await.is_some() {
+                stream.write_all(format!("HTTP/1.1 {head}\r\n\r\n").as_bytes()).await.unwrap();
+            }
+        })
+        .await;
+        let (_stage, _proxy, address) = secure(to(upstream.address, json!({})));
+        let stream = handshake(address, "a.test", &[b"h2"]).await;
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let request = http::Request::builder().method(method).uri("https://a.test/").body(Full::<Bytes>::default());
+        let response = sender.send_request(request.unwrap()).await.unwrap();
+        assert_eq!(response.headers().get("content-length").map(|length| length.to_str().unwrap()), told, "{head}");
+        assert!(response.into_body().collect().await.unwrap().to_bytes().is_empty(), "{head}");
+    }
+}
+
+#[tokio::test]
 async fn an_https_upstream_is_asked_by_name() {
     let (address, names) = secure_upstream(pair("any.test")).await;
     let mut config = to(address, json!({"protocol": "https"}));
@@ -111,6 +137,31 @@ async fn an_https_upstream_is_asked_by_name() {
     let reply = stage.raw("GET / HTTP/1.1\r\nHost: sni.test\r\nConnection: close\r\n\r\n").await;
     assert_eq!(reply.status(), 200, "{}", reply.text());
     assert_eq!(names.lock().unwrap().as_slice(), [Some("sni.test".to_owned())]);
+}
+
+#[tokio::test]
+async fn an_upstream_that_closes_tls_without_saying_so_has_ended_what_has_no_length() {
+    for (head, is_whole) in [("", true), ("Content-Length: 9\r\n", false), ("Transfer-Encoding: chunked\r\n", false)] {
+        let config: Arc<ServerConfig> = gwctl_certs::listener_config(&[identity(&pair("a.test"))], false).unwrap();
+        let acceptor = TlsAcceptor::from(config);
+        let upstream = Upstream::new(move |stream, _| {
+            let acceptor = acceptor.clone();
+            async move {
+                let mut stream = acceptor.accept(stream).await.unwrap();
+                let mut read = [0; 4096];
+                let mut seen = 0;
+                while !read[..seen].ends_with(b"\r\n\r\n") {
+                    seen += stream.read(&mut read[seen..]).await.unwrap();
+                }
+                stream.write_all(format!("HTTP/1.1 200 OK\r\n{head}\r\n4\r\nbody").as_bytes()).await.unwrap();
+                // Dropped, not shut down.
+            }
+        })
+        .await;
+        let stage = Stage::new(to(upstream.address, json!({"protocol": "https", "retries": 0})));
+        let reply = stage.get("/").await;
+        assert_eq!((reply.status(), reply.text().ends_with("0\r\n\r\n")), (200, is_whole), "{head}");
+    }
 }
 
 #[tokio::test]
