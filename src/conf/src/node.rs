@@ -1,125 +1,19 @@
 //! The settings as types.
 
+mod materials;
+mod words;
+
+pub use words::{AdminAuth, Database, Flavor, LogLevel, Mtls, Ocsp, Role};
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::keys::{KEYS, Kind};
 use crate::listener::Listener;
-use crate::material::{Material, Materials};
+use crate::material::Material;
 use crate::names;
-use crate::problem::{ConfigError, Problem};
+use crate::problem::Problem;
 use crate::settings::Settings;
-
-macro_rules! words {
-    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $name { $($(#[$doc])* $variant),+ }
-
-        impl $name {
-            /// The word of the setting.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-            pub(crate) fn of(text: Option<&str>, default: Self) -> Self {
-                match text { $(Some($word) => Self::$variant,)+ _ => default }
-            }
-        }
-    };
-}
-
-words! {
-    /// What the node is in a cluster.
-    Role {
-        /// Store, Admin API and proxy in one process.
-        Traditional = "traditional",
-        /// Store, Admin API and cluster listener.
-        ControlPlane = "control_plane",
-        /// Proxy, configured by a control plane.
-        DataPlane = "data_plane",
-    }
-}
-
-words! {
-    /// Where entities are kept.
-    Database {
-        /// The embedded store.
-        Lmdb = "lmdb",
-        /// Nowhere: a declarative file, or a control plane.
-        Off = "off",
-        /// PostgreSQL; refused for now.
-        Postgres = "postgres",
-    }
-}
-
-words! {
-    /// How peers of a cluster know each other.
-    Mtls {
-        /// All carry the same certificate.
-        Shared = "shared",
-        /// An authority issues a certificate to each.
-        Pki = "pki",
-    }
-}
-
-words! {
-    /// Who may use the Admin API.
-    AdminAuth {
-        /// Whoever reaches it.
-        Off = "off",
-        /// Bearers of a token.
-        Token = "token",
-    }
-}
-
-words! {
-    /// Whether revocation of data planes' certificates is checked.
-    Ocsp {
-        /// Checked; a data plane without an answer is refused.
-        On = "on",
-        /// Not checked.
-        Off = "off",
-        /// Checked; a data plane without an answer is let in.
-        Optional = "optional",
-    }
-}
-
-words! {
-    /// Language of routes.
-    Flavor {
-        /// Match fields; Kong 3.x matching.
-        TraditionalCompatible = "traditional_compatible",
-        /// Match fields; Kong 2.x matching.
-        Traditional = "traditional",
-        /// Expressions.
-        Expressions = "expressions",
-    }
-}
-
-words! {
-    /// Least severe level that is logged, by nginx's names.
-    LogLevel {
-        /// Everything.
-        Debug = "debug",
-        /// Progress.
-        Info = "info",
-        /// What an administrator may want to know.
-        Notice = "notice",
-        /// What may become a fault.
-        Warn = "warn",
-        /// Faults.
-        Error = "error",
-        /// Faults of a part.
-        Critical = "crit",
-        /// Faults that need a hand.
-        Alert = "alert",
-        /// The node is unusable.
-        Emergency = "emerg",
-    }
-}
 
 /// Number of proxy workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -400,54 +294,6 @@ impl NodeConf {
     /// Whether headers of this name are added to responses, such as `X-Kong-Proxy-Latency`.
     pub fn adds_header(&self, name: &str) -> bool {
         self.headers.iter().any(|header| header.eq_ignore_ascii_case(name))
-    }
-
-    /// Reads the PEM text of every certificate and key the node uses.
-    ///
-    /// # Errors
-    /// One problem for each file that cannot be read, or that holds no PEM.
-    pub fn read_materials(&self, read: &dyn Fn(&Path) -> io::Result<String>) -> Result<Materials, ConfigError> {
-        let (mut materials, mut problems) = (Materials::default(), Vec::new());
-        for key in KEYS.iter().filter(|key| key.roles.used) {
-            let elements = match key.kind {
-                Kind::Material | Kind::PrivateKey => self.settings.material(key.name).into_iter().collect(),
-                Kind::Materials | Kind::PrivateKeys => self.settings.materials(key.name),
-                _ => continue,
-            };
-            let mut texts = Vec::new();
-            for element in elements {
-                match element.pem(read) {
-                    Ok(text) if text.contains("-----BEGIN") => texts.push((element.place(), text)),
-                    Ok(_) => problems.push(self.unreadable(key.name, &element, "holds no PEM (`-----BEGIN ...`)")),
-                    Err(error) => problems.push(self.unreadable(key.name, &element, &error.to_string())),
-                }
-            }
-            materials.texts.insert(key.name, texts);
-        }
-        if problems.is_empty() { Ok(materials) } else { Err(ConfigError { problems }) }
-    }
-
-    /// The files that [`NodeConf::read_materials`] reads.
-    pub fn material_files(&self) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        for key in KEYS.iter().filter(|key| key.roles.used) {
-            let elements = match key.kind {
-                Kind::Material | Kind::PrivateKey => self.settings.material(key.name).into_iter().collect(),
-                Kind::Materials | Kind::PrivateKeys => self.settings.materials(key.name),
-                _ => continue,
-            };
-            files.extend(elements.into_iter().filter_map(|element| match element {
-                Material::Path(path) => Some(path),
-                Material::Pem(_) => None,
-            }));
-        }
-        files
-    }
-
-    fn unreadable(&self, key: &str, element: &Material, why: &str) -> Problem {
-        let fault = format!("cannot load {}: {why}", element.place());
-        Problem::new(key, None, self.settings.origin(key), fault)
-            .hint("expected the path of a PEM file, PEM text, or base64 of PEM text")
     }
 
     pub(crate) fn build(settings: Settings, problems: &mut Vec<Problem>) -> Self {

@@ -11,8 +11,13 @@ use http::header::{HeaderMap, HeaderName};
 use std::fmt;
 use std::ops::Range;
 
+mod iter;
+mod lines;
 #[cfg(test)]
 mod tests;
+
+pub use iter::Iter;
+pub use lines::{Fate, Line};
 
 /// The headers of a message.
 ///
@@ -331,39 +336,6 @@ impl Headers {
         }
     }
 
-    /// Writes the headers, each as its fate is. Those that stand side by side are written in one piece.
-    pub(crate) fn write<'v>(&self, out: &mut BytesMut, mut fate: impl FnMut(Line<'_>) -> Fate<'v>) {
-        let mut run = Run { added: 0, range: 0..0 };
-        for field in &self.fields {
-            if field.state & REMOVED != 0 {
-                continue;
-            }
-            let fate = fate(Line { headers: self, field });
-            if fate == Fate::LeftOut {
-                continue;
-            }
-            if fate == Fate::Kept && field.state & REGULAR != 0 {
-                let (start, added) = (field.name as usize, field.state & ADDED_NAME);
-                if run.range.end != start || run.added != added {
-                    out.extend_from_slice(self.piece(&run));
-                    run = Run { added, range: start..start };
-                }
-                run.range.end = (field.value + field.value_length) as usize + 2;
-                continue;
-            }
-            out.extend_from_slice(self.piece(&run));
-            run.range = 0..0;
-            let value = if let Fate::Changed(value) = fate { value } else { self.value(field).0 };
-            write_line(out, self.name(field), value);
-        }
-        out.extend_from_slice(self.piece(&run));
-    }
-
-    fn piece(&self, run: &Run) -> &[u8] {
-        let from = if run.added == 0 { &self.head[..] } else { &self.added };
-        from.get(run.range.clone()).unwrap_or_default()
-    }
-
     /// The words after this status as they came; None when it came with none.
     pub(crate) fn reason(&self, status: StatusCode) -> Option<&[u8]> {
         let reason = self.reason.filter(|reason| reason.status == status)?;
@@ -371,61 +343,8 @@ impl Headers {
     }
 }
 
-/// Lines side by side, of the head or of what was added.
-struct Run {
-    added: u8,
-    range: Range<usize>,
-}
-
 fn name_range(field: &Field) -> Range<usize> {
     field.name as usize..field.name as usize + usize::from(field.name_length)
-}
-
-/// What becomes of a header when its message is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Fate<'v> {
-    /// It is written.
-    Kept,
-    /// It is not written.
-    LeftOut,
-    /// It is written with this value.
-    Changed(&'v [u8]),
-}
-
-/// A header that may be written.
-#[derive(Clone, Copy)]
-pub struct Line<'h> {
-    headers: &'h Headers,
-    field: &'h Field,
-}
-
-impl<'h> Line<'h> {
-    /// Whether it is called so.
-    pub fn is(self, name: Name<'_>) -> bool {
-        self.headers.is_called(self.field, name)
-    }
-
-    /// Whether its name is one of these.
-    pub fn is_in(self, names: Names) -> bool {
-        names.0 & bit(self.field) != 0
-    }
-
-    /// Its name as it is written.
-    pub fn name(self) -> &'h [u8] {
-        self.headers.name(self.field)
-    }
-
-    /// Its value.
-    pub fn value(self) -> Value<'h> {
-        self.headers.value(self.field)
-    }
-}
-
-fn write_line(out: &mut BytesMut, name: &[u8], value: &[u8]) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }
 
 fn bit(field: &Field) -> u64 {
@@ -457,32 +376,6 @@ impl Field {
             known: number(written),
             state: if regular { REGULAR } else { 0 },
         }
-    }
-}
-
-/// See [`Headers::iter`].
-pub struct Iter<'h> {
-    headers: &'h Headers,
-    fields: std::slice::Iter<'h, Field>,
-}
-
-impl<'h> Iterator for Iter<'h> {
-    type Item = (&'h str, Value<'h>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let field = self.fields.find(|field| field.state & REMOVED == 0)?;
-        // A name is checked to be ASCII when it is read or added.
-        let name = std::str::from_utf8(self.headers.name(field)).unwrap_or_default();
-        Some((name, self.headers.value(field)))
-    }
-}
-
-impl<'h> IntoIterator for &'h Headers {
-    type Item = (&'h str, Value<'h>);
-    type IntoIter = Iter<'h>;
-
-    fn into_iter(self) -> Iter<'h> {
-        self.iter()
     }
 }
 

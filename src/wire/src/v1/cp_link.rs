@@ -17,16 +17,19 @@
 //! fails it keeps its connection and is sent nothing. One write is under way at a time; the driver says when it is
 //! done ([`Command::Written`]). What waits behind it is a marker "push" and a number of pongs, never a payload.
 
-use crate::compat::{self, PayloadProfile, SyncStatus, Verdict, Version};
-use crate::v1::{BasicInfo, BasicInfoError};
+use crate::compat::{self, PayloadProfile, SyncStatus, Version};
+use crate::v1::BasicInfo;
 use crate::{ConfigHash, Frame, Moment};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod effects;
 #[cfg(test)]
 mod tests;
+
+pub use effects::{Command, Effect, NodeRecord, Reason};
 
 /// Longest wait for the first frame.
 ///
@@ -40,95 +43,6 @@ pub const PING_LIMIT: Duration = Duration::from_secs(45);
 
 /// Pongs that may wait behind a write. A node pings every 30 s and after each apply, so more is a flood.
 pub const PONG_LIMIT: u32 = 256;
-
-/// What the driver should do, in the order given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// The node is accepted: register the link for changes and hand in the payload ([`Command::Payload`], or
-    /// [`Command::NoPayload`] when there is none).
-    WantPayload {
-        /// What the node said of itself.
-        info: Arc<BasicInfo>,
-    },
-    /// Write the frame, then give [`Command::Written`].
-    Send(Frame),
-    /// Write the payload whose profile was handed in last, in the variant for this node's version
-    /// ([`crate::compat::rewrite`]), then give [`Command::Written`].
-    Push,
-    /// Store what is known of the node.
-    Record(NodeRecord),
-    /// The newest payload is not sent to this node.
-    Withhold(Verdict),
-    /// Send an empty close frame if the connection is open, then drop it. Nothing follows.
-    HangUp(Reason),
-}
-
-/// What the control plane keeps of a data plane, beside what its request said (id, host name, version, address).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeRecord {
-    /// Whether it can be sent the configuration.
-    pub sync_status: SyncStatus,
-    /// The hash of its latest ping; zero before the first.
-    pub config_hash: ConfigHash,
-    /// Its labels.
-    pub info: Arc<BasicInfo>,
-}
-
-/// Why a link ended.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
-    /// The connection broke; the driver's words.
-    #[error("connection lost: {0}")]
-    PeerLost(String),
-    /// The data plane sent a close frame.
-    #[error("the data plane closed the connection")]
-    PeerClosed,
-    /// No basic info within [`INFO_LIMIT`].
-    #[error("no basic info within {} s", INFO_LIMIT.as_secs())]
-    PeerSlow,
-    /// The first frame is no basic info.
-    #[error(transparent)]
-    PeerBasicInfo(#[from] BasicInfoError),
-    /// The node's Kong version does not fit.
-    #[error(transparent)]
-    PeerVersion(#[from] compat::VersionError),
-    /// A ping whose payload is not 32 bytes.
-    #[error("expected a ping with a hash of 32 bytes, got a {kind} frame of {length} bytes")]
-    PeerBadHash {
-        /// Kind of the frame.
-        kind: &'static str,
-        /// Bytes of payload.
-        length: usize,
-    },
-    /// A frame that is no ping.
-    #[error("expected a ping, got a {actual} frame")]
-    PeerFrameKind {
-        /// Kind of the frame.
-        actual: &'static str,
-    },
-    /// No ping for [`PING_LIMIT`].
-    #[error("no ping from the data plane for {} s", PING_LIMIT.as_secs())]
-    PeerSilent,
-    /// More than [`PONG_LIMIT`] pings while one write was under way.
-    #[error("more than {PONG_LIMIT} pings while the data plane read nothing")]
-    PeerFlood,
-    /// The control plane stops.
-    #[error("this control plane is stopping")]
-    Stopped,
-}
-
-/// What is told to the machine from above.
-#[derive(Debug, Clone)]
-pub enum Command {
-    /// A payload is ready: the first, or a newer one.
-    Payload(Arc<PayloadProfile>),
-    /// Asked for by [`Effect::WantPayload`], but none can be made now; the next change will bring one.
-    NoPayload,
-    /// The write of the latest [`Effect::Send`] or [`Effect::Push`] is complete.
-    Written,
-    /// End the link.
-    Stop,
-}
 
 /// The machine's timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

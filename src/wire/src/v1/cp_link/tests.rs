@@ -1,6 +1,7 @@
 //! The control plane's table, row by row, and its invariants over random inputs.
 
 use super::*;
+use crate::compat::Verdict;
 use crate::v1::PluginVersion;
 use proptest::prelude::*;
 use serde_json::Map;

@@ -1,6 +1,7 @@
 //! The control plane's side by itself.
 
 use super::*;
+use crate::v2::SILENCE_LIMIT;
 use proptest::prelude::*;
 use serde_json::json;
 use std::time::Duration;
