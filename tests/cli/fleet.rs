@@ -61,3 +61,33 @@ fn apply_waits_for_a_share_of_the_fleet_and_names_who_is_missing() {
     let nobody = run(&["dp", "describe", "nobody"]);
     assert!(nobody.code == 1 && nobody.err.contains("`gwctl dp list`"), "{}", nobody.err);
 }
+
+#[test]
+fn apply_is_not_content_with_a_fleet_that_is_lost() {
+    let cluster = Cluster::new(env!("CARGO_BIN_EXE_gwctl"));
+    let cp = cluster.start(&cluster.options("cp", "control_plane"));
+    let mut dp = cluster.start(&cluster.options("dp", "data_plane"));
+    let state = |awaited: &str| {
+        wait_until(awaited, || get(cp.admin(), "/gwctl/fleet").json()["items"][0]["state"] == awaited);
+    };
+    state("online");
+    let address = format!("http://127.0.0.1:{}", cp.admin());
+    let folder = tempfile::tempdir().unwrap();
+    let file = path(folder.path(), "kong.yaml");
+    std::fs::write(&file, "_format_version: \"3.0\"\nservices:\n- {name: a, url: \"http://one.test:9\"}\n").unwrap();
+    let apply = |limit: &str| gwctl(&["apply", "-f", &file, "--wait", "--timeout", limit, "--addr", &address]);
+    dp.kill();
+    state("offline");
+    let lost = apply("1s");
+    assert_eq!(lost.code, 3, "{}", lost.err);
+    assert!(lost.err.contains("no data plane is connected after 1 s to confirm version 2"), "{}", lost.err);
+    dp.restart();
+    let found = apply("60s");
+    assert_eq!(found.code, 0, "{}", found.err);
+    assert!(found.err.contains("DP 1/1 have version 2"), "{}", found.err);
+    dp.stop();
+    state("left");
+    let left = apply("60s");
+    assert_eq!(left.code, 0, "{}", left.err);
+    assert!(left.err.contains("no data plane is connected"), "{}", left.err);
+}

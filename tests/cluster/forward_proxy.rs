@@ -42,8 +42,8 @@ fn open(mut near: TcpStream, heads: &Mutex<Vec<String>>) {
         }
     }
     heads.lock().unwrap().push(head.clone());
-    // "user:secret"
-    if !head.contains("Basic dXNlcjpzZWNyZXQ=") {
+    // "user:s/ecret"
+    if !head.contains("Basic dXNlcjpzL2VjcmV0\r\n") {
         let _ = near.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n");
         return;
     }
@@ -73,7 +73,8 @@ fn every_protocol_goes_through_the_proxy() {
     for (name, protocol) in [("gwctl", Protocol::Gwctl), ("v1", Protocol::V1), ("v2", Protocol::V2)] {
         let (cluster, tunnels) = (Cluster::new(GWCTL), Tunnels::start());
         let cp = cluster.start(&protocol.set(cluster.options("cp", "control_plane")));
-        let dp = cluster.start(&through(protocol.set(cluster.options("dp", "data_plane")), &tunnels, "user:secret@"));
+        let dp =
+            cluster.start(&through(protocol.set(cluster.options("dp", "data_plane")), &tunnels, "user:s%2Fecret@"));
         let fleet = Fleet::of(cluster, protocol, cp, vec![dp]);
         fleet.route("/x");
         fleet.serves("/x", 200);
@@ -81,7 +82,7 @@ fn every_protocol_goes_through_the_proxy() {
         let heads = tunnels.heads();
         let asked = format!("CONNECT 127.0.0.1:{} HTTP/1.1\r\n", fleet.cluster.cluster_port());
         assert!(!heads.is_empty() && heads.iter().all(|head| head.starts_with(&asked)), "{heads:?}");
-        assert!(!fleet.dps[0].log().contains("secret"), "{}", fleet.dps[0].log());
+        assert!(!fleet.dps[0].log().contains("ecret"), "{}", fleet.dps[0].log());
     }
 }
 

@@ -132,6 +132,8 @@ struct Standing<'f> {
     percent: u8,
     connected: usize,
     offline: usize,
+    /// Those that are offline without having said goodbye.
+    lost: Vec<&'f FleetMember>,
     lacking: Vec<&'f FleetMember>,
     fleet: &'f Fleet,
 }
@@ -142,7 +144,8 @@ impl<'f> Standing<'f> {
         let offline = fleet.items.len() - connected.len();
         let lacks = |member: &&&FleetMember| member.applied_version.is_none_or(|applied| applied < version);
         let lacking = connected.iter().filter(lacks).copied().collect();
-        Standing { version, percent, connected: connected.len(), offline, lacking, fleet }
+        let lost = fleet.items.iter().filter(|member| member.state.as_deref() == Some("offline")).collect();
+        Standing { version, percent, connected: connected.len(), offline, lost, lacking, fleet }
     }
 
     fn have(&self) -> usize {
@@ -153,14 +156,16 @@ impl<'f> Standing<'f> {
         (self.connected * usize::from(self.percent)).div_ceil(100)
     }
 
+    /// Where all are lost nobody has it: a control plane that was restarted meets its data planes again.
     fn reached(&self) -> bool {
-        self.have() >= self.needed()
+        self.have() >= self.needed() && (self.connected > 0 || self.lost.is_empty())
     }
 
     /// `DP 12/50 have version 7, 1 refused (dp-7: lacks cors), 2 offline`.
     fn line(&self) -> String {
         if self.connected == 0 {
-            return "no data plane is connected".to_owned();
+            let offline = if self.offline > 0 { format!(", {} offline", self.offline) } else { String::new() };
+            return format!("no data plane is connected{offline}");
         }
         let mut line = format!("DP {}/{} have version {}", self.have(), self.connected, self.version);
         let refused: Vec<String> = self
@@ -180,14 +185,15 @@ impl<'f> Standing<'f> {
 
     fn late(&self, limit: Duration) -> Failure {
         let (lacking, connected, version) = (self.lacking.len(), self.connected, self.version);
-        let mut text = format!(
-            "{lacking} of {connected} data planes do not have version {version} after {} s",
-            limit.as_secs_f64()
-        );
-        if self.percent < 100 {
+        let after = format!("after {} s", limit.as_secs_f64());
+        let mut text = match connected {
+            0 => format!("no data plane is connected {after} to confirm version {version}; these are offline:"),
+            _ => format!("{lacking} of {connected} data planes do not have version {version} {after}"),
+        };
+        if connected > 0 && self.percent < 100 {
             text += &format!(", {} were to have it ({}%)", self.needed(), self.percent);
         }
-        for member in &self.lacking {
+        for member in if connected > 0 { &self.lacking } else { &self.lost } {
             let has = match member.applied_version {
                 Some(applied) => format!("has version {applied}"),
                 None => "reported no version yet".to_owned(),
@@ -267,6 +273,23 @@ mod tests {
         assert_eq!((reached(100), reached(67), reached(66), reached(1)), (false, false, true, true));
         assert_eq!(Standing::of(&fleet, 5, 66).line(), "DP 2/3 have version 5, 1 offline");
         assert!(Standing::of(&Fleet::default(), 5, 100).reached(), "nobody to wait for");
+    }
+
+    #[test]
+    fn a_fleet_that_is_lost_as_a_whole_has_not_confirmed_anything() {
+        let away =
+            |state: &str| FleetMember { connected: false, state: Some(state.to_owned()), ..node(state, None, 4) };
+        let fleet = Fleet { items: vec![away("offline"), away("left")], ..Fleet::default() };
+        let standing = Standing::of(&fleet, 5, 50);
+        assert!(!standing.reached());
+        assert_eq!(standing.line(), "no data plane is connected, 2 offline");
+        let text = standing.late(Duration::from_secs(2)).text();
+        let expected = "error: no data plane is connected after 2 s to confirm version 5; these are offline:\n  offline: has version 4\n";
+        assert!(text.starts_with(expected), "{text}");
+        let gone = Fleet { items: vec![away("left")], ..Fleet::default() };
+        assert!(Standing::of(&gone, 5, 100).reached(), "they said goodbye");
+        let back = Fleet { items: vec![away("offline"), node("a", None, 5)], ..Fleet::default() };
+        assert!(Standing::of(&back, 5, 100).reached(), "somebody confirmed, and who is offline is left out");
     }
 
     #[test]

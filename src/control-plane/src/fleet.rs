@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
+mod bounds;
 mod lags;
 mod member;
 mod own_sync;
@@ -48,10 +49,12 @@ struct State {
     made: VecDeque<Made>,
     /// There is a newer configuration than the last payload shows; nobody needed one of it.
     unmade: bool,
+    /// Why the newest configuration cannot be sent as a whole.
+    failed: Option<String>,
     /// Versions and when they were committed, as far as a data plane with protocol v2 was there to be told.
     committed: VecDeque<(u64, u64)>,
-    /// Capabilities of nodes that said hello, as long as they are connected by protocol v2.
-    capabilities: BTreeMap<String, Vec<String>>,
+    /// What nodes answer by protocol v2, and how many connections of theirs said so: Kong nodes have one for each worker.
+    capabilities: BTreeMap<String, (usize, Vec<String>)>,
     /// Newest version and its digest, which is the hash of nodes with our own sync.
     digest: Option<(u64, String)>,
     dirty: bool,
@@ -127,7 +130,7 @@ impl FleetTable {
     /// was is one they have already.
     pub fn payload_made(&self, hash: &ConfigHash, version: u64) {
         let mut state = self.lock();
-        state.unmade = false;
+        (state.unmade, state.failed) = (false, None);
         if let Some(newest) = state.made.back_mut().filter(|newest| newest.hash == *hash) {
             newest.version = version;
             return;
@@ -140,12 +143,17 @@ impl FleetTable {
 
     /// Whether one of the data planes known is sent whole configurations (protocol v1).
     pub fn expects_payloads(&self) -> bool {
-        self.lock().members.values().any(|member| !matches!(member.protocol.as_str(), "v2" | "gwctl"))
+        self.lock().members.values().any(|member| !member.names_versions())
     }
 
     /// There is a new version of which no payload is made.
     pub fn payload_not_made(&self) {
         self.lock().unmade = true;
+    }
+
+    /// No payload can be made of the newest version.
+    pub fn payload_failed(&self, why: String) {
+        self.lock().failed = Some(why);
     }
 
     /// A version was committed just now; without effect when it has been told already.
@@ -175,6 +183,9 @@ impl FleetTable {
         let mut guard = self.lock();
         let state = &mut *guard;
         state.seats += 1;
+        if !state.members.contains_key(&identity.id) {
+            bounds::make_room(&mut state.members);
+        }
         let member = state.members.entry(identity.id.clone()).or_default();
         member.connections += 1;
         member.newest = state.seats;
@@ -187,9 +198,9 @@ impl FleetTable {
         member.left = false;
         member.last_seen_millis = unix_millis();
         member.connected_millis = member.last_seen_millis;
-        if let Some(capabilities) = state.capabilities.get(&identity.id) {
-            member.rpc_capabilities.clone_from(capabilities);
-        }
+        // What it answered in earlier times says nothing.
+        let said = state.capabilities.get(&identity.id);
+        member.rpc_capabilities = said.map(|(_, capabilities)| capabilities.clone()).unwrap_or_default();
         if member.sync_status.is_empty() {
             "unknown".clone_into(&mut member.sync_status);
             ConfigHash::zero().as_str().clone_into(&mut member.config_hash);
@@ -202,14 +213,16 @@ impl FleetTable {
         Seat { id: identity.id.clone(), number: state.seats }
     }
 
-    /// What a node with protocol v2 said of itself, whatever its connection is for.
+    /// What a node with protocol v2 said of itself on a new connection, whatever it is for; to be told of its end as well.
     pub fn said_hello(&self, hello: &Hello) {
         let mut guard = self.lock();
         let state = &mut *guard;
-        state.capabilities.insert(hello.node_id.clone(), hello.capabilities.clone());
+        let capabilities = bounds::names(&hello.capabilities);
+        let said = state.capabilities.entry(hello.node_id.clone()).or_default();
+        *said = (said.0 + 1, capabilities.clone());
         if let Some(member) = state.members.get_mut(&hello.node_id) {
-            member.rpc_capabilities.clone_from(&hello.capabilities);
-            let labels = hello.labels();
+            member.rpc_capabilities = capabilities;
+            let labels = bounds::labels(&hello.labels());
             // A node whose settings do not say them may have told them by protocol v1.
             if !labels.is_empty() {
                 member.labels = labels;
@@ -222,8 +235,13 @@ impl FleetTable {
     pub fn disconnected(&self, id: &str, protocol: Protocol) {
         let mut guard = self.lock();
         let state = &mut *guard;
-        if matches!(protocol, Protocol::V2 | Protocol::Calls) {
-            state.capabilities.remove(id);
+        if matches!(protocol, Protocol::V2 | Protocol::Calls)
+            && let Some((connections, _)) = state.capabilities.get_mut(id)
+        {
+            *connections -= 1;
+            if *connections == 0 {
+                state.capabilities.remove(id);
+            }
         }
         if protocol == Protocol::Calls {
             return;
@@ -248,8 +266,8 @@ impl FleetTable {
             record.sync_status.as_str().clone_into(&mut member.sync_status);
             member.sync_detail = detail;
             record.config_hash.as_str().clone_into(&mut member.config_hash);
-            member.labels.clone_from(&record.info.labels);
-            let plugins = record.info.plugins.iter().map(|plugin| plugin.name.clone()).collect::<Vec<_>>();
+            member.labels = bounds::labels(&record.info.labels);
+            let plugins = bounds::names(record.info.plugins.iter().map(|plugin| &plugin.name));
             member.plugins = (!plugins.is_empty()).then_some(plugins);
             member.last_seen_millis = unix_millis();
             member.recorded |= listed;

@@ -26,6 +26,9 @@ use tokio::sync::Semaphore;
 /// Connections served at once; further ones wait in the listener's backlog.
 const CONNECTION_LIMIT: usize = 20_000;
 
+/// Bytes of the longest version of Kong that is shown.
+const LONGEST_VERSION: usize = 64;
+
 /// Wait after a failed accept (out of file descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -239,9 +242,17 @@ impl<'a> Presence<'a> {
     pub(crate) fn enter(shared: &'a Shared, identity: &Identity) -> Self {
         let shown = uuid::Uuid::try_parse(&identity.id).is_ok()
             && is_hostname(&identity.hostname)
-            && identity.version.starts_with(|first: char| first.is_ascii_digit());
+            && identity.version.starts_with(|first: char| first.is_ascii_digit())
+            && identity.version.len() <= LONGEST_VERSION;
         let seat = if shown { shared.fleet.connected(identity) } else { Seat::default() };
         Self { shared, id: shown.then(|| identity.id.clone()), protocol: identity.protocol, seat }
+    }
+}
+
+impl Presence<'_> {
+    /// Whether the node has a row.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.id.is_some()
     }
 }
 

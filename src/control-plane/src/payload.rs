@@ -157,6 +157,7 @@ impl Maker {
             Ok(Ok(payload)) => Arc::new(payload),
             Ok(Err(error)) => {
                 tracing::error!(%error, "cannot make the configuration for data planes; they keep the one they have");
+                self.fleet.payload_failed(error.to_string());
                 // What is too large stays too large until it is changed.
                 let too_large = matches!(error, MakeError::Encode(EncodeError::ConfigTooLarge { .. }));
                 return too_large.then_some(self.longest_cooldown.max(SHORTEST_COOLDOWN));

@@ -216,8 +216,8 @@ impl Session<'_> {
         self.seat = presence.seat.clone();
         self.presence = Some(presence);
         self.questions.open(self.shared.fleet.calls(), &hello.node_id);
-        let plugins = hello.plugins.iter().map(|plugin| plugin.name.clone()).collect();
-        self.shared.fleet.introduced(&self.seat, &hello.labels, plugins);
+        let plugins: Vec<String> = hello.plugins.iter().map(|plugin| plugin.name.clone()).collect();
+        self.shared.fleet.introduced(&self.seat, &hello.labels, &plugins);
         self.hello = hello;
         if let Start::From(version) = &start {
             let digest = self.hello.held.as_ref().map(|held| held.digest.as_str()).unwrap_or_default();

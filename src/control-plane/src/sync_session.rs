@@ -161,8 +161,11 @@ impl Session<'_> {
             protocol: if self.link.notifiable() { Protocol::V2 } else { Protocol::Calls },
             reason: self.peer.reason,
         };
-        self.presence = Some(Presence::enter(self.shared, &identity));
-        self.shared.fleet.said_hello(&hello);
+        let presence = Presence::enter(self.shared, &identity);
+        if presence.is_shown() {
+            self.shared.fleet.said_hello(&hello);
+        }
+        self.presence = Some(presence);
         self.questions.open(self.shared.fleet.calls(), &hello.node_id);
         self.hello = hello;
     }
@@ -181,12 +184,15 @@ impl Session<'_> {
         let node = &self.hello.node_id;
         match report {
             Report::NotifyFailed(error) => tracing::warn!(node, %error, "data plane refused the news of a version"),
-            Report::AnswerTooLong { actual, limit } => tracing::error!(
-                node,
-                actual,
-                limit,
-                "configuration is too large for the cluster link; raise cluster_max_payload on all nodes"
-            ),
+            Report::AnswerTooLong { actual, limit } => {
+                tracing::error!(
+                    node,
+                    actual,
+                    limit,
+                    "configuration is too large for the cluster link; raise cluster_max_payload on all nodes"
+                );
+                self.shared.fleet.refused(node, format!("not sent: {actual} bytes, cluster_max_payload is {limit}"));
+            }
             Report::NotifyUnanswered => tracing::warn!(node, "data plane did not answer the news of a version"),
         }
     }

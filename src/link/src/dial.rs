@@ -4,6 +4,7 @@ use crate::frames::{FrameReader, FrameWriter, split};
 use crate::{Extra, LinkError, within};
 use base64::Engine;
 use gwctl_websocket::{Role, parse_response};
+use percent_encoding::percent_decode_str;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -80,7 +81,7 @@ impl std::fmt::Debug for ForwardProxy {
 }
 
 impl ForwardProxy {
-    /// Reads `http://[user:password@]host[:port]`; None for anything else.
+    /// Reads `http://[user:password@]host[:port]`, user and password percent-encoded; None for anything else.
     pub fn parse(url: &str) -> Option<Self> {
         let rest = url.strip_prefix("http://")?.trim_end_matches('/');
         let (user, host) = match rest.rsplit_once('@') {
@@ -89,7 +90,12 @@ impl ForwardProxy {
         };
         let with_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let address = if with_port { host.to_owned() } else { format!("{host}:80") };
-        let encode = |user: &str| format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(user));
+        let encode = |said: &str| {
+            let (user, password) = said.split_once(':').unwrap_or((said, ""));
+            let [user, password] = [user, password].map(|part| percent_decode_str(part).collect::<Vec<u8>>());
+            let both = [user.as_slice(), b":", password.as_slice()].concat();
+            format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(both))
+        };
         (!host.is_empty()).then(|| Self { address, authorization: user.map(encode) })
     }
 }
@@ -182,6 +188,11 @@ mod tests {
         assert_eq!(proxy.address, "proxy.example:3128");
         assert_eq!(proxy.authorization.as_deref(), Some("Basic dXNlcjpzZWNyZXQ="));
         assert_eq!(format!("{proxy:?}"), "ForwardProxy(proxy.example:3128)");
+        let authorization = |url: &str| ForwardProxy::parse(url).and_then(|proxy| proxy.authorization);
+        // `us:er`, `p@ss/word%`
+        let encoded = authorization("http://us%3Aer:p%40ss%2Fword%25@proxy.example");
+        assert_eq!(encoded.as_deref(), Some("Basic dXM6ZXI6cEBzcy93b3JkJQ=="));
+        assert_eq!(authorization("http://user@proxy.example").as_deref(), Some("Basic dXNlcjo="));
         assert_eq!(ForwardProxy::parse("http://proxy.example").expect("a proxy").address, "proxy.example:80");
         assert_eq!(ForwardProxy::parse("https://proxy.example"), None);
         assert_eq!(ForwardProxy::parse("http://"), None);

@@ -105,6 +105,11 @@ impl Member {
         }
     }
 
+    /// Whether it tells the version it serves; else a hash.
+    pub(super) fn names_versions(&self) -> bool {
+        matches!(self.protocol.as_str(), "v2" | "gwctl")
+    }
+
     /// The version it serves where it is told as such.
     pub(super) fn version(&self) -> Option<u64> {
         match self.protocol.as_str() {

@@ -1,7 +1,7 @@
 //! What is told by our own sync. A report is told once, so one that arrives late, by a connection the node has given up,
 //! must not stand in the place of a later one.
 
-use super::{FleetTable, Member};
+use super::{FleetTable, Member, bounds};
 use gwctl_entities::fleet::FleetRefusal;
 use gwctl_store::unix_millis;
 use gwctl_wire::compat::SyncStatus;
@@ -17,10 +17,10 @@ pub struct Seat {
 
 impl FleetTable {
     /// What a node with our own sync said of itself.
-    pub fn introduced(&self, seat: &Seat, labels: &BTreeMap<String, String>, plugins: Vec<String>) {
+    pub fn introduced(&self, seat: &Seat, labels: &BTreeMap<String, String>, plugins: &[String]) {
         self.change(seat, |member| {
-            member.labels.clone_from(labels);
-            member.plugins = Some(plugins);
+            member.labels = bounds::labels(labels);
+            member.plugins = Some(bounds::names(plugins));
             member.recorded = true;
             None
         });
@@ -41,7 +41,7 @@ impl FleetTable {
     pub fn holds(&self, seat: &Seat, version: u64, digest: &str) {
         self.change(seat, |member| {
             member.applied_version = Some(version);
-            digest.clone_into(&mut member.config_hash);
+            member.config_hash = bounds::explanation(digest);
             None
         });
     }
@@ -56,7 +56,7 @@ impl FleetTable {
                 member.lags.add(now, now.saturating_sub(committed));
             }
             member.applied_version = Some(applied.version);
-            member.config_hash.clone_from(&applied.digest);
+            member.config_hash = bounds::explanation(&applied.digest);
             (member.stored_micros, member.active_micros) = (Some(applied.stored_us), Some(applied.active_us));
             (member.last_error, member.refusal) = (None, None);
             member.last_seen_millis = now;
@@ -75,17 +75,14 @@ impl FleetTable {
     /// A node with our own sync refused a version and serves what it had.
     pub fn refused_rows(&self, seat: &Seat, refused: &Refused) {
         self.change(seat, |member| {
-            let row = match (&refused.entity, &refused.id) {
+            let cut = |said: &Option<String>| said.as_deref().map(bounds::explanation);
+            let (entity, id, fault) = (cut(&refused.entity), cut(&refused.id), bounds::explanation(&refused.fault));
+            let row = match (&entity, &id) {
                 (Some(entity), Some(id)) => format!("{entity} {id}: "),
                 _ => String::new(),
             };
-            member.last_error = Some(format!("version {}: {row}{}", refused.version, refused.fault));
-            member.refusal = Some(FleetRefusal {
-                version: refused.version,
-                entity: refused.entity.clone(),
-                id: refused.id.clone(),
-                fault: refused.fault.clone(),
-            });
+            member.last_error = Some(format!("version {}: {row}{fault}", refused.version));
+            member.refusal = Some(FleetRefusal { version: refused.version, entity, id, fault });
             Some("refused")
         });
     }

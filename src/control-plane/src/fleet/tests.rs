@@ -62,6 +62,30 @@ fn a_connection_for_calls_only_tells_capabilities_and_leaves_the_row_to_the_othe
 }
 
 #[test]
+fn capabilities_of_earlier_times_are_forgotten() {
+    let table = table();
+    table.connected(&Identity { protocol: Protocol::V2, ..identity("a") });
+    table.said_hello(&hello("3.9.1", &["kong.sync.v2"]));
+    pulled(&table, 4);
+    table.disconnected("a", Protocol::V2);
+    assert_eq!(table.rows()[0].rpc_capabilities, ["kong.sync.v2"], "what it answered last");
+    table.connected(&identity("a"));
+    reports(&table, "a", "one");
+    assert!(table.rows()[0].rpc_capabilities.is_empty(), "it speaks protocol v1 only now");
+    let calls = Identity { protocol: Protocol::Calls, ..identity("a") };
+    for _ in 0..2 {
+        table.connected(&calls);
+        table.said_hello(&hello("3.9.1", &["kong.debug.log_level.v1"]));
+    }
+    table.disconnected("a", Protocol::Calls);
+    table.connected(&identity("a"));
+    assert_eq!(table.rows()[0].rpc_capabilities.len(), 1, "another worker of it answers still");
+    table.disconnected("a", Protocol::Calls);
+    table.connected(&identity("a"));
+    assert!(table.rows()[0].rpc_capabilities.is_empty());
+}
+
+#[test]
 fn a_node_with_many_connections_joins_and_leaves_once() {
     let table = table();
     let mut news = table.news();
@@ -109,10 +133,33 @@ fn a_node_is_behind_until_it_reports_the_newest_hash() {
     assert_eq!(fleet.config_hash.as_deref(), Some("two"));
 }
 
+#[test]
+fn a_change_that_no_payload_shows_is_a_lag_and_the_reason_is_told() {
+    let table = table();
+    table.payload_made(&ConfigHash::from("one"), 3);
+    table.connected(&identity("a"));
+    reports(&table, "a", "one");
+    assert_eq!(table.fleet(3).items[0].lag_millis, Some(0));
+    assert_eq!(table.fleet(4).items[0].lag_millis, None, "nobody knows since when");
+    table.committed_at(3, 1);
+    table.committed_at(4, unix_millis() - 5000);
+    let member = table.fleet(4).items.remove(0);
+    assert!(member.lag_millis.is_some_and(|lag| (5000..60_000).contains(&lag)), "{member:?}");
+    assert_eq!(member.last_error, None);
+    table.payload_failed("too large".to_owned());
+    assert_eq!(table.fleet(4).items[0].last_error.as_deref(), Some("too large"));
+    assert_eq!(table.fleet(3).items[0].last_error, None, "it lacks nothing");
+    table.payload_made(&ConfigHash::from("two"), 5);
+    let member = table.fleet(5).items.remove(0);
+    assert_eq!((member.last_error, member.lag_millis.is_some_and(|lag| lag >= 5000)), (None, true));
+    reports(&table, "a", "two");
+    assert_eq!(table.fleet(5).items[0].lag_millis, Some(0));
+}
+
 fn streaming(table: &FleetTable) -> Seat {
     table.committed_at(4, 1);
     let seat = table.connected(&Identity { protocol: Protocol::Stream, reason: "both can", ..identity("a") });
-    table.introduced(&seat, &BTreeMap::from([("zone".to_owned(), "one".to_owned())]), vec!["cors".to_owned()]);
+    table.introduced(&seat, &BTreeMap::from([("zone".to_owned(), "one".to_owned())]), &["cors".to_owned()]);
     table.judged(&seat, None);
     table.holds(&seat, 4, "d4");
     seat

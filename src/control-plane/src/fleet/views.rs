@@ -51,21 +51,21 @@ fn row(id: &str, member: &Member, now: u64, purge_delay: u64) -> DataPlaneRow {
 
 /// The version a data plane has, and since when the oldest change it lacks has been waiting.
 fn progress(row: &Member, state: &State, version: u64, now_millis: u64) -> (Option<u64>, Option<u64>) {
-    let since = |millis: u64| now_millis.saturating_sub(millis);
-    if matches!(row.protocol.as_str(), "v2" | "gwctl") {
-        let applied = row.version();
-        let missing = state.committed.iter().find(|(version, _)| Some(*version) > applied);
-        // Of versions from before this process the moment is not known.
-        let lag = if applied >= Some(version) { Some(0) } else { missing.map(|(_, millis)| since(*millis)) };
-        return (applied, lag);
-    }
-    let position = state.made.iter().rposition(|payload| payload.hash.as_str() == row.config_hash);
-    let first_missing = match position {
-        Some(position) => state.made.get(position + 1),
-        None => state.made.front(),
+    let (applied, ready) = if row.names_versions() {
+        (row.version(), None)
+    } else {
+        let position = state.made.iter().rposition(|payload| payload.hash.as_str() == row.config_hash);
+        let missing = position.map_or_else(|| state.made.front(), |position| state.made.get(position + 1));
+        let applied = position.and_then(|position| Some(state.made.get(position)?.version));
+        (applied, missing.map(|payload| payload.since_millis))
     };
-    let applied = position.and_then(|position| Some(state.made.get(position)?.version));
-    (applied, Some(first_missing.map_or(0, |payload| since(payload.since_millis))))
+    if applied >= Some(version) {
+        return (applied, Some(0));
+    }
+    // Of versions from before this process the moment is not known.
+    let missing = state.committed.iter().find(|(version, _)| Some(*version) > applied);
+    let waiting = missing.map(|(_, millis)| *millis).into_iter().chain(ready).min();
+    (applied, waiting.map(|since| now_millis.saturating_sub(since)))
 }
 
 /// What the nodes should have: the digest where all that are connected have our own sync, else the hash of the payload.
@@ -76,6 +76,11 @@ fn hash_in_force(state: &State, version: u64) -> Option<String> {
         return state.digest.as_ref().filter(|(newest, _)| *newest == version).map(|(_, digest)| digest.clone());
     }
     state.made.back().filter(|_| !state.unmade).map(|made| made.hash.to_string())
+}
+
+/// Why a node that is sent whole configurations is not sent what it lacks.
+fn not_sent(row: &Member, state: &State, lacks: bool) -> Option<String> {
+    state.failed.clone().filter(|_| lacks && row.connections > 0 && !row.names_versions())
 }
 
 fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) -> FleetMember {
@@ -90,7 +95,7 @@ fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) 
         sync_status: row.sync_status.clone(),
         sync_detail: row.sync_detail.clone(),
         connected: row.connections > 0,
-        last_error: row.last_error.clone(),
+        last_error: row.last_error.clone().or_else(|| not_sent(row, state, applied_version < Some(version))),
         protocol: Some(row.protocol.clone()),
         last_seen_millis: row.last_seen_millis,
         config_hash: Some(row.config_hash.clone()),

@@ -13,12 +13,15 @@
 //! | open | answer of a notification | open | notify of the newest version if it is newer than the one told |
 //! | open | ping | open | empty pong |
 //! | open | new version, node lists the capability | open | notify, unless a notification is unanswered (5 s) |
+//! | open | no call of `get_delta` for 5 s since the hello, node lists the capability | open | notify |
 //! | open | idle 30 s, and every 5 s from then | open | ping |
 //! | open | undecodable or text frame, silence 45 s | closed | hang up |
 //! | any but closed | lost, close frame, stop | closed | calls ended; hang up; nothing after |
 //!
 //! A node that answers no notification is told of later versions once the call has timed out; it loses nothing, since
-//! it is told of the newest version only and pulls whatever it lacks.
+//! it is told of the newest version only and pulls whatever it lacks. Kong 3.9 does not pull when it connects, so that
+//! after a restart of its control plane it would serve on for up to 30 s what has been changed since: such a node is told
+//! as if there were a new version.
 
 use crate::v2::log_level::{self, Asked};
 use crate::v2::rpc::{self, Message, RpcError};
@@ -67,6 +70,7 @@ enum Timer {
     Hello,
     Silence,
     Notify,
+    Nudge,
     Asked(u64),
     Ping,
 }
@@ -98,6 +102,8 @@ pub struct CpLink {
     /// Newest version there is, and newest version the node was told of.
     newest: u64,
     told: u64,
+    /// When the node is told of the version there is, because it has not asked since it said hello.
+    nudge_at: Option<Moment>,
     next_id: u64,
     /// Calls being answered.
     calls: usize,
@@ -116,6 +122,7 @@ impl CpLink {
             notification: None,
             newest: settings.version,
             told: settings.version,
+            nudge_at: None,
             settings,
             next_id: 0,
             calls: 0,
@@ -153,6 +160,10 @@ impl CpLink {
             Timer::Notify => {
                 self.effects.push_back(Effect::Report(Report::NotifyUnanswered));
                 self.notification = None;
+                self.notify(now);
+            }
+            Timer::Nudge => {
+                (self.nudge_at, self.told) = (None, 0);
                 self.notify(now);
             }
             Timer::Asked(id) => {
@@ -223,7 +234,8 @@ impl CpLink {
                 let notify = self.notification.as_ref().map(|notification| (notification.until, Timer::Notify));
                 let idle = [(heard.ping_at, Timer::Ping), (heard.silent_at(), Timer::Silence)];
                 let asked = self.asking.iter().map(|(id, asking)| (asking.until, Timer::Asked(*id)));
-                idle.into_iter().chain(notify).chain(asked).min()
+                let nudge = self.nudge_at.map(|at| (at, Timer::Nudge));
+                idle.into_iter().chain(notify).chain(nudge).chain(asked).min()
             }
             State::Closed => None,
         }
@@ -238,6 +250,7 @@ impl CpLink {
         self.state = State::Open { heard: Heard::now(now) };
         // It pulls by itself when it joins; it is told of what comes from now on.
         self.told = self.newest;
+        self.nudge_at = self.notifiable().then_some(now + CALL_LIMIT);
         // A Kong node lists nothing of ours, hence never hears of it.
         let ours = self.hello.offers(report::CAPABILITY);
         let offered = [(sync::CAPABILITY, self.settings.sync), (report::CAPABILITY, self.settings.sync && ours)];
@@ -284,6 +297,9 @@ impl CpLink {
             _ => None,
         };
         self.effects.extend(refusal.map(Effect::Refused));
+        if method == sync::GET_DELTA {
+            self.nudge_at = None;
+        }
         let held = match method {
             sync::GET_DELTA if self.settings.sync => Held::read(params, self.hello.dialect()),
             _ => Err(RpcError::method_not_found()),
@@ -359,7 +375,7 @@ impl CpLink {
             Err(error) => return self.hang_up(Reason::Answer(error.to_string())),
         }
         self.next_id += 1;
-        self.told = self.newest;
+        (self.told, self.nudge_at) = (self.newest, None);
         self.notification = Some(Notification { id, until: now + CALL_LIMIT });
     }
 

@@ -141,7 +141,7 @@ fn a_node_that_lists_the_group_is_asked_for_its_log_level_and_the_answer_comes_b
         Some(Effect::Asked { key, outcome }) => (key, outcome),
         other => panic!("{other:?}"),
     };
-    let mut link = open_to("3.9.1", &[sync::CAPABILITY, log_level::CAPABILITY]);
+    let mut link = open_to("3.9.1", &[log_level::CAPABILITY]);
     for key in [5, 6] {
         link.handle_command(SECOND, Command::Ask { key, asked: Asked::Get });
     }
@@ -250,6 +250,30 @@ fn a_silent_node_is_told_of_the_newest_version_only() {
 }
 
 #[test]
+fn a_node_that_does_not_ask_after_its_hello_is_told_of_the_version_there_is() {
+    let told = |link: &mut CpLink, at: Duration| {
+        link.handle_timeout(at);
+        notified(&effects(link))
+    };
+    let mut link = open();
+    assert!(told(&mut link, CALL_LIMIT - SECOND).is_empty());
+    assert_eq!(told(&mut link, CALL_LIMIT), [7]);
+    link.handle_frame(CALL_LIMIT, rpc::answer(&json!(0), "true").unwrap());
+    assert_eq!(effects(&mut link), []);
+    assert!(told(&mut link, CALL_LIMIT * 2).is_empty(), "once");
+    let mut asking = open();
+    asking.handle_frame(SECOND, call(Some(json!(0)), sync::GET_DELTA, json!([pull_params(3)])));
+    effects(&mut asking);
+    assert!(told(&mut asking, CALL_LIMIT).is_empty());
+    let mut newer = open();
+    newer.handle_command(SECOND, Command::NewVersion(8));
+    assert_eq!(notified(&effects(&mut newer)), [8]);
+    newer.handle_frame(SECOND, rpc::answer(&json!(0), "true").unwrap());
+    assert!(told(&mut newer, CALL_LIMIT).is_empty(), "it knows");
+    assert!(told(&mut open_to("3.9.1", &[]), CALL_LIMIT).is_empty(), "it would not understand");
+}
+
+#[test]
 fn a_refusal_is_heard_from_nodes_that_were_offered_to_tell_it() {
     let refusal = Refusal { version: 5, fault: "bad".to_owned() };
     for told in [true, false] {
@@ -290,7 +314,7 @@ fn a_node_without_the_capability_is_not_notified() {
 
 #[test]
 fn an_idle_link_is_pinged_and_a_silent_one_given_up() {
-    let mut link = open();
+    let mut link = open_to("3.9.1", &[]);
     let mut pings = 0;
     while !link.is_closed() {
         let at = link.next_timeout().unwrap();
@@ -299,7 +323,7 @@ fn an_idle_link_is_pinged_and_a_silent_one_given_up() {
         pings += effects(&mut link).iter().filter(|effect| matches!(effect, Effect::Send(Frame::Ping(_)))).count();
     }
     assert_eq!(pings, 3);
-    let mut link = open();
+    let mut link = open_to("3.9.1", &[]);
     link.handle_frame(SECOND * 20, Frame::Ping(Bytes::from_static(b"abc")));
     assert_eq!(effects(&mut link), [Effect::Send(Frame::Pong(Bytes::new()))]);
     assert_eq!(link.next_timeout(), Some(SECOND * 50));
