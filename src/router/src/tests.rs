@@ -104,6 +104,21 @@ fn regexes_rank_by_their_priority_and_above_prefixes() {
 }
 
 #[test]
+fn each_path_of_a_route_ranks_by_itself_and_a_prefix_may_end_within_a_segment() {
+    let routes = [("mixed", json!({"paths": ["/a", r"~/a/\d+$"]})), ("plain", json!({"paths": ["/a/1"]}))];
+    for routes in [routes.clone(), [routes[1].clone(), routes[0].clone()]] {
+        let router = router(&routes);
+        takes(&router, get("x", "/a/1"), "mixed");
+        takes(&router, get("x", "/a/1/"), "plain");
+        takes(&router, get("x", "/a/1x"), "plain");
+        takes(&router, get("x", "/a/22"), "mixed");
+        takes(&router, get("x", "/a/x"), "mixed");
+        takes(&router, get("x", "/ax"), "mixed");
+        takes(&router, get("x", "/b"), "none");
+    }
+}
+
+#[test]
 fn regex_priority_of_one_host_leaves_other_hosts_alone() {
     let routes = |priority: i64| {
         router(&[

@@ -264,3 +264,29 @@ async fn a_retry_asks_each_target_once_before_any_again() {
         assert_eq!(asked, [1, 1, 1], "{algorithm}");
     }
 }
+
+#[tokio::test]
+async fn a_target_that_comes_and_goes_fails_nobody_and_is_asked_at_once_when_it_is_back() {
+    let (coming, staying) = (named().await, named().await);
+    let alone = balanced(&[coming.address], json!({"retries": 0}), passive());
+    let mut nobody = alone.clone();
+    nobody["targets"] = json!([]);
+    let (both, one) = ([coming.address, staying.address], [staying.address]);
+    let [both, one] = [&both[..], &one[..]].map(|targets| balanced(targets, json!({"retries": 0}), passive()));
+    let stage = Stage::new(alone.clone());
+    for _ in 0..50 {
+        stage.reconfigure(nobody.clone());
+        assert_eq!(stage.get("/").await.status(), 503);
+        stage.reconfigure(alone.clone());
+        assert_eq!(stage.get("/").await.status(), 200);
+    }
+    for _ in 0..50 {
+        for config in [&both, &one] {
+            let asked = (0..4).map(|_| stage.get("/"));
+            let replies = futures_util::future::join(futures_util::future::join_all(asked), async {
+                stage.reconfigure(config.clone());
+            });
+            assert!(replies.await.0.iter().all(|reply| reply.status() == 200));
+        }
+    }
+}

@@ -96,12 +96,28 @@ async fn hop_by_hop_headers_go_no_further() {
 }
 
 #[tokio::test]
-async fn the_host_is_preserved_on_demand() {
+async fn the_host_is_preserved_on_demand_as_it_came_and_told_without_its_port() {
     let upstream = Upstream::echo().await;
-    let mut config = to(upstream.address, json!({}));
-    config["routes"][0]["preserve_host"] = json!(true);
-    let seen = Stage::new(config).raw("GET / HTTP/1.1\r\nHost: Keep.test:99\r\nConnection: close\r\n\r\n").await.text();
-    assert_eq!(header(&seen, "host").unwrap(), "Keep.test:99");
+    let own = upstream.address.to_string();
+    for preserves in [true, false] {
+        let mut config = to(upstream.address, json!({}));
+        config["routes"][0]["preserve_host"] = json!(preserves);
+        let stage = Stage::new(config);
+        for (host, told) in [
+            ("Keep.test", "keep.test"),
+            ("Keep.test:80", "keep.test"),
+            ("keep.test:443", "keep.test"),
+            ("keep.test:99", "keep.test"),
+            ("keep.test.", "keep.test"),
+            ("127.0.0.1:8000", "127.0.0.1"),
+            ("[::1]", "[::1]"),
+            ("[::1]:8000", "[::1]"),
+        ] {
+            let seen = stage.raw(format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")).await.text();
+            assert_eq!(header(&seen, "host").unwrap(), if preserves { host } else { &own }, "{host}");
+            assert_eq!(header(&seen, "x-forwarded-host").unwrap(), told, "{host}");
+        }
+    }
 }
 
 #[tokio::test]

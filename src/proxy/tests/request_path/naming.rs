@@ -6,8 +6,8 @@ use crate::stage::{Stage, Upstream, receive, to};
 use gwctl_proxy::{DnsOptions, ProxyOptions};
 use hickory_resolver::Name;
 use hickory_resolver::proto::op::{Message, MessageType, ResponseCode};
-use hickory_resolver::proto::rr::rdata::{A, SRV};
-use hickory_resolver::proto::rr::{RData, Record};
+use hickory_resolver::proto::rr::rdata::{A, CNAME, SRV};
+use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,6 +23,8 @@ pub struct NameServer {
     address: SocketAddr,
     records: Arc<Mutex<Vec<Record>>>,
     failing: Arc<AtomicBool>,
+    /// It follows aliases itself, as a resolver does.
+    recursive: Arc<AtomicBool>,
     questions: Arc<AtomicUsize>,
 }
 
@@ -30,8 +32,8 @@ impl NameServer {
     pub async fn start() -> NameServer {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
-        let server =
-            NameServer { address, records: Arc::default(), failing: Arc::default(), questions: Arc::default() };
+        let (failing, recursive) = Default::default();
+        let server = NameServer { address, records: Arc::default(), failing, recursive, questions: Arc::default() };
         let shared = server.clone();
         tokio::spawn(async move {
             let mut bytes = [0; 1500];
@@ -55,9 +57,21 @@ impl NameServer {
         } else if named.is_empty() {
             answer.set_response_code(ResponseCode::NXDomain);
         }
-        let found = named.into_iter().filter(|record| record.record_type() == query.query_type()).cloned();
+        let answers = |record: &&Record| [query.query_type(), RecordType::CNAME].contains(&record.record_type());
+        let mut found: Vec<Record> = named.into_iter().filter(answers).cloned().collect();
+        while self.recursive.load(Ordering::SeqCst)
+            && found.len() < 10
+            && let Some(RData::CNAME(CNAME(target))) = found.last().map(Record::data)
+        {
+            let next: Vec<_> =
+                records.iter().filter(|record| record.name() == target).filter(answers).cloned().collect();
+            if next.is_empty() {
+                break;
+            }
+            found.extend(next);
+        }
         if !self.failing.load(Ordering::SeqCst) {
-            answer.add_answers(found.collect::<Vec<_>>());
+            answer.add_answers(found);
         }
         answer.add_query(query);
         answer
@@ -92,6 +106,10 @@ fn a(last: u8) -> RData {
 
 fn srv(priority: u16, weight: u16, port: u16, host: &str) -> RData {
     RData::SRV(SRV::new(priority, weight, port, Name::from_utf8(format!("{host}.")).unwrap()))
+}
+
+fn alias(of: &str) -> RData {
+    RData::CNAME(CNAME(Name::from_utf8(format!("{of}.")).unwrap()))
 }
 
 /// Answers with the address it was reached at.
@@ -312,4 +330,34 @@ async fn many_requests_for_one_name_ask_once() {
     }
     // One for services, which there are none, one for addresses.
     assert_eq!(server.questions(), 2);
+}
+
+#[tokio::test]
+async fn aliases_are_followed_unless_they_end_in_nothing_or_in_themselves() {
+    let (server, (port, _upstreams)) = (NameServer::start().await, neighbours(2).await);
+    server.set(&[
+        ("alias.test", 60, alias("middle.test")),
+        ("middle.test", 60, alias("end.test")),
+        ("end.test", 60, a(2)),
+        ("service.test", 60, srv(1, 1, port, "alias.test")),
+        ("named-service.test", 60, alias("service.test")),
+        ("lost.test", 60, alias("nothing.test")),
+        ("self.test", 60, alias("self.test")),
+        ("ping.test", 60, alias("pong.test")),
+        ("pong.test", 60, alias("ping.test")),
+    ]);
+    let there = format!("127.0.0.2:{port}");
+    for recursive in [true, false] {
+        server.recursive.store(recursive, Ordering::SeqCst);
+        for host in ["alias.test", "service.test", "named-service.test"] {
+            let config = to(SocketAddr::from(([127, 0, 0, 1], port)), json!({"host": host}));
+            let reply = Stage::with(config, server.options(), Vec::new()).get("/").await;
+            assert_eq!((reply.status(), reply.text()), (200, there.clone()), "{host}, {recursive}");
+        }
+        for host in ["lost.test", "self.test", "ping.test"] {
+            let config = to(SocketAddr::from(([127, 0, 0, 1], port)), json!({"host": host}));
+            let reply = Stage::with(config, server.options(), Vec::new()).get("/").await;
+            assert_eq!(reply.status(), 503, "{host}, {recursive}");
+        }
+    }
 }

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// The hosts file does not run out.
 const FOR_LONG: Duration = Duration::from_secs(86_400);
+/// Aliases of aliases that are followed.
+const MOST_ALIASES: usize = 8;
 /// Port of name servers.
 const PORT: u16 = 53;
 
@@ -73,16 +75,45 @@ impl Client {
             };
             match answer {
                 Ok((answer, _)) if answer.endpoints.is_empty() => {}
-                Ok((mut answer, ttl)) => {
-                    let ttl = self.valid_ttl.unwrap_or(ttl);
-                    answer.each_time = ttl.is_zero();
-                    return Ok((answer, ttl));
-                }
+                Ok(found) => return Ok(self.lasting(found)),
                 Err(Silence::Negative(error)) => fault = error,
                 Err(Silence::NoAnswer(error)) => return Err(NameError::Failed(error)),
             }
         }
+        // Most names have an address or do not exist: nobody else pays for this.
+        if fault == NameError::Empty && self.order.contains(&DnsOrder::Srv) {
+            match self.services_of_alias(name).await {
+                Ok((answer, _)) if answer.endpoints.is_empty() => {}
+                Ok(found) => return Ok(self.lasting(found)),
+                Err(Silence::Negative(_)) => {}
+                Err(Silence::NoAnswer(error)) => return Err(NameError::Failed(error)),
+            }
+        }
         Err(fault)
+    }
+
+    /// For as long as the settings say.
+    fn lasting(&self, (mut answer, ttl): (Answer, Duration)) -> (Answer, Duration) {
+        let ttl = self.valid_ttl.unwrap_or(ttl);
+        answer.each_time = ttl.is_zero();
+        (answer, ttl)
+    }
+
+    /// Services of the name that this one is an alias of: where a server sends alias and services in one answer the library
+    /// looks for services of their hosts.
+    async fn services_of_alias(&self, name: &str) -> Result<(Answer, Duration), Silence> {
+        let (mut name, mut lifetime) = (name.to_owned(), FOR_LONG);
+        for _ in 0..MOST_ALIASES {
+            let (records, ttl) = self.records(&name, RecordType::CNAME).await?;
+            let Some(alias) = records.into_iter().find_map(|data| data.into_cname().ok()) else { break };
+            (name, lifetime) = (alias.to_utf8(), lifetime.min(ttl));
+            match self.services(&name).await {
+                Ok((answer, ttl)) => return Ok((answer, ttl.min(lifetime))),
+                Err(Silence::Negative(_)) => {}
+                Err(silence) => return Err(silence),
+            }
+        }
+        Err(Silence::Negative(NameError::Empty))
     }
 
     async fn addresses(&self, name: &str, kind: RecordType) -> Result<(Answer, Duration), Silence> {
