@@ -1,17 +1,19 @@
 //! The life of a node's process: start, reloads, a change of the binary, the end.
 
-use super::certificates::FileWatch;
+use super::certificates::{Expiries, FileWatch};
 use super::handover::{Predecessor, Program, Successor};
 use super::reload::Reloader;
 use super::signals::{self, Wish};
+use super::sockets::Holdings;
 use super::{Node, notify, serving, standalone, stdin_ended};
 use crate::failure::Failure;
-use gwctl_conf::Role;
+use gwctl_conf::{NodeConf, Role};
 use gwctl_lifecycle::{Phase, Shutdown, TaskSet};
 use gwctl_proxy::{Drain, Proxy, ProxyControl};
 use gwctl_store::FolderLock;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -54,24 +56,45 @@ enum End {
     Succeeded(Successor),
 }
 
+/// Looks at certificates: at their files, which may be replaced, and at the days they have left.
+struct Looks {
+    files: FileWatch,
+    expiries: Expiries,
+    count: u64,
+}
+
+impl Looks {
+    fn new(conf: &NodeConf, node: &Node) -> Self {
+        let expiries = node.expiries.clone();
+        expiries.set(&node.materials);
+        expiries.warn(unix_seconds());
+        let kept = expiries.clone();
+        node.parts.add(move |_, materials| {
+            let (expiries, materials) = (kept.clone(), materials.clone());
+            Ok(Box::new(move || {
+                expiries.set(&materials);
+                expiries.warn(unix_seconds());
+            }))
+        });
+        Self { files: FileWatch::new(conf), expiries, count: 0 }
+    }
+
+    /// Whether files have changed, and are whole again.
+    fn take(&mut self, conf: &NodeConf) -> bool {
+        self.count += 1;
+        if self.count.is_multiple_of(WARN_LOOKS) {
+            self.expiries.warn(unix_seconds());
+        }
+        self.files.settled(conf)
+    }
+}
+
 impl Life {
     pub(crate) async fn run(mut self, node: Node, predecessor: &mut Option<Predecessor>) -> Result<ExitCode, Failure> {
         let mut wishes = signals::listen()?;
         // From before the start: what is replaced during it is read again.
-        let mut looks = FileWatch::new(self.reloader.conf());
-        let (shutdown, holdings, expiries) = (node.shutdown.clone(), node.holdings.clone(), node.expiries.clone());
-        expiries.set(&node.materials);
-        expiries.warn(unix_seconds());
-        node.parts.add({
-            let expiries = expiries.clone();
-            move |_, materials| {
-                let (expiries, materials) = (expiries.clone(), materials.clone());
-                Ok(Box::new(move || {
-                    expiries.set(&materials);
-                    expiries.warn(unix_seconds());
-                }))
-            }
-        });
+        let looks = Looks::new(self.reloader.conf(), &node);
+        let (shutdown, holdings) = (node.shutdown.clone(), node.holdings.clone());
         let mut tasks = TaskSet::new();
         tracing::info!(
             role = node.conf.role.as_str(),
@@ -96,22 +119,35 @@ impl Life {
         notify::serving();
         tracing::info!("started; GET /status/ready on the status listener tells when it is ready");
         let control = running.proxy.as_ref().map(|proxy| proxy.control().clone());
-        let (mut ticks, mut count) = (tokio::time::interval(LOOK_INTERVAL), 0_u64);
-        let until_stdin_ends = self.until_stdin_ends;
+        let end = self.until_end(&mut wishes, looks, &holdings, control.as_ref()).await;
+        if let End::Wished(_) = end {
+            notify::stopping();
+        }
+        holdings.close();
+        self.end(end, running, tasks, &shutdown, wishes).await;
+        tracing::info!("stopped");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Grants wishes until one ends the process.
+    async fn until_end(
+        &mut self,
+        wishes: &mut mpsc::Receiver<Wish>,
+        mut looks: Looks,
+        holdings: &Arc<Holdings>,
+        control: Option<&ProxyControl>,
+    ) -> End {
+        let mut ticks = tokio::time::interval(LOOK_INTERVAL);
         let mut stdin = std::pin::pin!(stdin_ended());
-        let end = loop {
+        loop {
             let wish = tokio::select! {
                 Some(wish) = wishes.recv() => wish,
-                () = &mut stdin, if until_stdin_ends => {
+                () = &mut stdin, if self.until_stdin_ends => {
                     tracing::info!("standard input ended, stopping");
-                    break End::Wished(Wish::Quit);
+                    return End::Wished(Wish::Quit);
                 }
                 _ = ticks.tick() => {
-                    count += 1;
-                    if count % WARN_LOOKS == 0 {
-                        expiries.warn(unix_seconds());
-                    }
-                    if looks.settled(self.reloader.conf()) {
+                    if looks.take(self.reloader.conf()) {
                         self.renew_certificates();
                     }
                     continue;
@@ -120,31 +156,24 @@ impl Life {
             match wish {
                 // A change of the files shows at the next looks and is read once more, which costs nothing.
                 Wish::Reload => self.reload(),
-                Wish::Reopen => control.iter().for_each(ProxyControl::reopen_log),
-                Wish::Upgrade => match self.upgrade(&holdings).await {
+                Wish::Reopen => control.iter().for_each(|control| control.reopen_log()),
+                Wish::Upgrade => match self.upgrade(holdings).await {
                     Ok(successor) => {
                         self.tell(Ok(&format!("process {} has taken over", successor.id)));
                         // What was asked meanwhile was asked of the node.
                         while let Ok(wish) = wishes.try_recv() {
                             successor.pass_on(wish);
                         }
-                        break End::Succeeded(successor);
+                        return End::Succeeded(successor);
                     }
                     Err(why) => {
                         tracing::error!(error = why, "no other process has taken over, this one goes on");
                         self.tell(Err(&why));
                     }
                 },
-                wish @ (Wish::Quit | Wish::Stop) => break End::Wished(wish),
+                wish @ (Wish::Quit | Wish::Stop) => return End::Wished(wish),
             }
-        };
-        if let End::Wished(_) = end {
-            notify::stopping();
         }
-        holdings.close();
-        self.end(end, running, tasks, &shutdown, wishes).await;
-        tracing::info!("stopped");
-        Ok(ExitCode::SUCCESS)
     }
 
     fn reload(&mut self) {
@@ -186,7 +215,7 @@ impl Life {
         }
     }
 
-    async fn upgrade(&self, holdings: &std::sync::Arc<super::sockets::Holdings>) -> Result<Successor, String> {
+    async fn upgrade(&self, holdings: &Arc<Holdings>) -> Result<Successor, String> {
         if self.until_stdin_ends {
             return Err("this process was started to end with another one".to_owned());
         }

@@ -142,18 +142,7 @@ pub async fn start_cluster(
         false => None,
     };
     let publisher = match conf.cluster.gwctl_sync {
-        true => {
-            let table = fleet.clone();
-            let position = store.position()?;
-            table.digest(position.version, position.digest.to_string());
-            let committed = move |version, millis, digest: Option<String>| {
-                table.committed_at(version, millis);
-                if let Some(digest) = digest {
-                    table.digest(version, digest);
-                }
-            };
-            Some(Arc::new(Publisher::new(store.clone(), own_version, committed)?))
-        }
+        true => Some(Arc::new(publisher(&store, own_version, fleet.clone())?)),
         false => None,
     };
     if let Some(publisher) = publisher.clone() {
@@ -168,19 +157,8 @@ pub async fn start_cluster(
         answers,
         publisher,
     });
-    let mut listeners = Vec::new();
-    for address in conf.cluster_listen.iter().map(|listen| listen.address) {
-        let failed = |source| StartError::Bind { address, source };
-        let socket = match sockets.handed(address) {
-            Some(socket) => TcpListener::from_std(socket),
-            None => TcpListener::bind(address).await,
-        };
-        let socket = socket.map_err(failed)?;
-        sockets.opened(socket.as_fd().try_clone_to_owned().map_err(failed)?.into());
-        listeners.push((address, socket));
-    }
     // All of them are open before one of them answers.
-    for (address, socket) in listeners {
+    for (address, socket) in open(conf, sockets).await? {
         tracing::info!(%address, "cluster listener");
         let listener = ClusterListener {
             socket,
@@ -201,6 +179,35 @@ pub async fn start_cluster(
     tasks.add(spawn("payload maker", Phase::Stop, maker.run(shutdown.clone())));
     tasks.add(keep_fleet(fleet.clone(), store, shutdown.clone()));
     Ok(Cluster { fleet, credentials })
+}
+
+/// What data planes of our own sync are sent; the table learns of each version.
+fn publisher(store: &Arc<dyn Store>, own_version: Version, table: Arc<FleetTable>) -> Result<Publisher, StartError> {
+    let position = store.position()?;
+    table.digest(position.version, position.digest.to_string());
+    let committed = move |version, millis, digest: Option<String>| {
+        table.committed_at(version, millis);
+        if let Some(digest) = digest {
+            table.digest(version, digest);
+        }
+    };
+    Ok(Publisher::new(store.clone(), own_version, committed)?)
+}
+
+/// The sockets of the cluster listeners, handed over or new.
+async fn open(conf: &NodeConf, sockets: &dyn ClusterSockets) -> Result<Vec<(SocketAddr, TcpListener)>, StartError> {
+    let mut opened = Vec::new();
+    for address in conf.cluster_listen.iter().map(|listen| listen.address) {
+        let failed = |source| StartError::Bind { address, source };
+        let socket = match sockets.handed(address) {
+            Some(socket) => TcpListener::from_std(socket),
+            None => TcpListener::bind(address).await,
+        };
+        let socket = socket.map_err(failed)?;
+        sockets.opened(socket.as_fd().try_clone_to_owned().map_err(failed)?.into());
+        opened.push((address, socket));
+    }
+    Ok(opened)
 }
 
 /// A cluster listener that runs.
