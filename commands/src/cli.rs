@@ -126,6 +126,25 @@ Examples:
     ExitCodes,
 }
 
+/// Says how a word is given that stands where none is taken: other tools take files and shares without a flag.
+pub fn with_tip(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let word = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word.clone(),
+        _ => return error,
+    };
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let tip = match &*word {
+        "all" => "a share goes behind an equals sign: --wait=all".to_owned(),
+        share if share.ends_with('%') => format!("a share goes behind an equals sign: --wait={share}"),
+        "-o" | "--output" if usage.contains("gwctl top") => "`gwctl dp list -o json` is for programs".to_owned(),
+        file if usage.contains("--file") && !file.starts_with("--") => format!("files go behind -f: -f {file}"),
+        _ => return error,
+    };
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
+}
+
 /// Prints the codes, as `gwctl help exit-codes` does.
 pub fn exit_codes() -> std::process::ExitCode {
     use std::io::Write as _;
@@ -330,6 +349,9 @@ pub struct VersionArgs {
     #[arg(short, long, value_enum, default_value = "table")]
     pub output: Output,
 }
+
+#[cfg(test)]
+mod texts;
 
 #[cfg(test)]
 mod tests {

@@ -27,7 +27,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
     match run(cli.command) {
         Ok(code) => code,
@@ -69,7 +69,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
 }
 
 /// Help and version go to stdout with code 0; wrong usage is 64.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: clap::Error) -> ExitCode {
+    let error = cli::with_tip(error);
     let _ = error.print();
     if error.use_stderr() { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS }
 }

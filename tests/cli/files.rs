@@ -1,8 +1,9 @@
 //! Files: declarative ones and certificates.
 
-use super::{gwctl, gwctl_with_input, nobody, path};
+use super::{Ran, command, gwctl, gwctl_with_input, nobody, path};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 #[test]
 fn files_that_cannot_be_read_are_named_with_the_reason() {
@@ -63,6 +64,24 @@ fn validate_points_at_the_line_and_needs_no_control_plane() {
         (&document["items"][0]["line"], &document["items"][0]["pointer"]),
         (&5.into(), &"/routes/0/paths/0".into())
     );
+}
+
+#[test]
+fn the_files_shown_in_the_documents_are_valid() {
+    let folder = tempfile::tempdir().unwrap();
+    let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let mut count = 0;
+    for document in fs::read_dir(documents).unwrap() {
+        let text = fs::read_to_string(document.unwrap().path()).unwrap();
+        for block in text.split("```yaml\n").skip(1).filter(|block| block.starts_with("_format_version")) {
+            count += 1;
+            let file = path(folder.path(), "kong.yaml");
+            fs::write(&file, block.split("```").next().unwrap()).unwrap();
+            let ran = Ran::of(command(&["validate", "-f", &file]).env("DECK_APP_KEY", "secret").output().unwrap());
+            assert_eq!(ran.code, 0, "{block}\n{}", ran.err);
+        }
+    }
+    assert!(count > 0, "no file is shown");
 }
 
 #[test]

@@ -100,6 +100,12 @@ fn slips_of_the_finger_get_a_suggestion() {
         (&["get", "servces"], "'services'"),
         (&["get", "dp"], "`gwctl dp list`"),
         (&["diff", "--file", "x", "--prun"], "'--prune'"),
+        (&["validate", "kong.yaml"], "-f kong.yaml"),
+        (&["apply", "kong.yaml"], "-f kong.yaml"),
+        (&["convert", "kong.yaml", "--to", "deck"], "-f kong.yaml"),
+        (&["apply", "-f", "x", "--wait", "80%"], "--wait=80%"),
+        (&["apply", "--wait", "all", "-f", "x"], "--wait=all"),
+        (&["top", "-o", "json"], "`gwctl dp list -o json`"),
     ] {
         let ran = gwctl(arguments);
         assert!(ran.code == 64 && ran.err.contains(suggestion), "{arguments:?}: {}", ran.err);

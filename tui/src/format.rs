@@ -1,4 +1,6 @@
-//! Numbers as people read them.
+//! Numbers and texts as people read them.
+
+use ratatui::text::Line;
 
 /// A duration in at most four characters and a unit: `850ms`, `12s`, `3m`, `5h`, `9d`.
 pub fn duration(millis: u64) -> String {
@@ -34,6 +36,22 @@ pub fn plain_lines(text: &str) -> String {
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
+/// The text in at most so many lines of a width, folded between words; the last one takes what is left, however long.
+pub fn folded(text: &str, width: usize, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let full = lines.len() >= most;
+        match lines.last_mut() {
+            Some(line) if full || Line::raw(&*line).width() + 1 + Line::raw(word).width() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +64,14 @@ mod tests {
         }
         assert_eq!(duration(172_800_000), "2d");
         assert_eq!(age(20), "0s");
+    }
+
+    #[test]
+    fn a_text_is_folded_between_words_and_nothing_of_it_is_lost() {
+        assert_eq!(folded("one two three", 7, 4), ["one two", "three"]);
+        assert_eq!(folded("a-long-word at last", 4, 4), ["a-long-word", "at", "last"]);
+        assert_eq!(folded("one two three four", 5, 2), ["one", "two three four"]);
+        assert_eq!(folded("short", 80, 4), ["short"]);
     }
 
     #[test]

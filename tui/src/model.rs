@@ -152,8 +152,8 @@ impl Model {
 
     /// Rows of data planes that fit below title and head, above the status line.
     pub(crate) fn page(&self) -> usize {
-        let lines = [self.banner().is_some(), self.counts_line(), self.note_line().is_some()];
-        let around = 3 + lines.into_iter().filter(|there| *there).count();
+        let lines = [self.counts_line(), self.note_line().is_some()];
+        let around = 3 + self.banner().len() + lines.into_iter().filter(|there| *there).count();
         usize::from(self.height).saturating_sub(around).max(1)
     }
 
@@ -167,15 +167,18 @@ impl Model {
         self.height >= 8
     }
 
-    /// The line that says that the screen is not what is.
-    pub(crate) fn banner(&self) -> Option<String> {
+    /// The lines that say that the screen is not what is; the reason stands at their end, so a high terminal shows
+    /// all of it.
+    pub(crate) fn banner(&self) -> Vec<String> {
         let age = crate::format::age(self.data_age());
-        match (&self.fault, &self.fleet) {
-            (Some(fault), Some(_)) => Some(format!("NO ANSWER, last data {age} ago: {fault}")),
-            (Some(fault), None) => Some(format!("NO ANSWER: {fault}")),
-            (None, Some(_)) if self.paused => Some(format!("PAUSED, data is {age} old; space resumes")),
-            (None, _) => None,
-        }
+        let text = match (&self.fault, &self.fleet) {
+            (Some(fault), Some(_)) => format!("NO ANSWER, last data {age} ago: {fault}"),
+            (Some(fault), None) => format!("NO ANSWER: {fault}"),
+            (None, Some(_)) if self.paused => format!("PAUSED, data is {age} old; space resumes"),
+            (None, _) => return Vec::new(),
+        };
+        let most = if self.height < 12 { 1 } else { 4 };
+        crate::format::folded(&text, usize::from(self.width), most)
     }
 
     /// Filters and sorts anew, keeping the selection on its data plane.

@@ -25,9 +25,9 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
         return;
     }
     title(model, &mut rows);
-    if let Some(banner) = model.banner() {
-        let style = if model.fault.is_some() { model.theme.alarm() } else { model.theme.warning() };
-        rows.put(&banner, style);
+    let style = if model.fault.is_some() { model.theme.alarm() } else { model.theme.warning() };
+    for line in model.banner() {
+        rows.put(&line, style);
     }
     let status = rows.take_last();
     if let Some(note) = model.note_line() {
@@ -102,7 +102,7 @@ fn status_line(model: &Model) -> (String, Style) {
         return (format!("/{}_   enter keeps, esc clears", model.filter.text), model.theme.title());
     }
     match model.screen {
-        Screen::Help => return ("esc back".to_owned(), model.theme.quiet()),
+        Screen::Help => return ("esc back  j/k scroll".to_owned(), model.theme.quiet()),
         Screen::Detail => return ("esc back  j/k scroll  ? help".to_owned(), model.theme.quiet()),
         Screen::Fleet => {}
     }

@@ -134,9 +134,14 @@ fn summary(row: &HistoryRow) -> String {
 
 async fn one(client: &Client, args: &HistoryArgs, version: u64) -> Result<String, Failure> {
     if version == 0 {
-        return Err(Failure::new("version 0 is the empty configuration before the first change").code(USAGE));
+        return Err(Failure::new("version 0 is the empty configuration before the first change")
+            .hint("`gwctl history` lists the versions there are")
+            .code(USAGE));
     }
-    let found = client.version_deltas(version).await.map_err(|error| failure(&error))?;
+    let found = client.version_deltas(version).await.map_err(|error| match error.status() {
+        Some(404 | 410) => failure(&error).hint("`gwctl history` lists the versions there are"),
+        _ => failure(&error),
+    })?;
     let found = found.ok_or_else(|| no_history(client))?;
     let plan = plan_of(client, &found.changes).await;
     let time = clock::rfc3339(found.time_millis);

@@ -122,6 +122,8 @@ impl ClientError {
             Self::PeerRefused { status: 404, refusal, .. } if refusal.message.starts_with("no Route matched") => {
                 Some(NOT_ADMIN)
             }
+            // Every Admin API answers what it is.
+            Self::PeerRefused { status: 404, path, .. } if path == "/" => Some(NOT_ADMIN),
             Self::PeerRefused { status: 404, path, .. } if path.contains("?size=") => Some(
                 "is the plugin that brings this list enabled there? and does --addr name the Admin API (admin_listen), not \
                  the Status API?",

@@ -46,6 +46,17 @@ fn the_fleet_in_plain_ascii_has_no_other_characters() {
 }
 
 #[test]
+fn the_reason_of_a_failure_is_there_to_its_end_in_a_narrow_terminal() {
+    let reason = "no connection to the Admin API at http://control-plane.example:8001: Connection refused";
+    for begun in [model(), seen()] {
+        let fault = Fault { reason: reason.into() };
+        let failed = after(begun, [sized(60, 15), Event::Answer { now: 35_000, fleet: Err(fault) }]);
+        let text = frame_text(&failed, 60, 15);
+        assert!(text.contains("Connection refused") && text.contains("q quit"), "{text}");
+    }
+}
+
+#[test]
 fn a_note_of_the_caller_stands_above_the_keys() {
     let noted = Model::new(crate::Options { note: Some("q stops the cluster".into()), ..options() });
     let noted = after(noted, [answered(1000, fleet()), sized(80, 12)]);

@@ -14,9 +14,9 @@ pub(super) fn lines(model: &Model) -> Vec<(String, Style)> {
     lines.push(("STATES".to_owned(), model.theme.head()));
     for state in State::ALL {
         let meaning = match state {
-            State::Online => "connected, seen less than 45 s ago",
-            State::Late => "connected, but silent up to 90 s or behind for more than 45 s",
-            State::Refused => "connected, but gets no configuration or refused the last one",
+            State::Online => "connected, heard of in time and not behind",
+            State::Late => "silent for 10 s (Kong's protocols 45 s) or behind for 45 s",
+            State::Refused => "connected, but gets no configuration or refuses it",
             State::Left => "said goodbye: stopped on purpose",
             State::Offline => "no connection, or silent for more than 90 s",
         };

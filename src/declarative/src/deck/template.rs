@@ -4,6 +4,9 @@ use crate::TextError;
 
 const OPEN: &str = "${{";
 const CLOSE: &str = "}}";
+/// What those need to know who escape the quotes within quotes of YAML.
+const ESCAPES: &str = "expressions are replaced before the text is read as YAML, so quotes in them are not escaped; \
+                       write '${{ env \"DECK_NAME\" }}'";
 
 /// A text with its expressions replaced.
 #[derive(Debug, Clone, Default)]
@@ -136,6 +139,9 @@ fn stages(expression: &str) -> Result<Vec<Vec<String>>, String> {
             }
             _ => rest.split_at(rest.find([' ', '\t', '|']).unwrap_or(rest.len())),
         };
+        if !matches!(first, '"' | '`') && word.contains(['"', '\\', '\'']) {
+            return Err(format!("{word} is not understood: {ESCAPES}"));
+        }
         if let Some(stage) = stages.last_mut() {
             stage.push(word.to_owned());
         }
@@ -222,6 +228,16 @@ mod tests {
         assert!(
             reasons("${{ env \"DECK_EMPTY\" }} x: 1").len() == 1 && reasons(" ${{ env `DECK_HOST` }}: 1").len() == 1
         );
+    }
+
+    #[test]
+    fn quotes_that_are_escaped_are_told_how_they_are_written() {
+        for source in
+            [r#"a: "${{ env \"DECK_HOST\" }}""#, "a: ${{ env 'DECK_HOST' }}", r#"a: ${{ env "DECK_HOST" | \"x }}"#]
+        {
+            let told = reasons(source);
+            assert!(told.len() == 1 && told[0].ends_with("write '${{ env \"DECK_NAME\" }}'"), "{told:?}");
+        }
     }
 
     #[test]
