@@ -59,12 +59,59 @@ pub enum ProxyError {
 /// requests, within these bounds. A server that is gone must not hold a stop up.
 const EXPORT_LIMITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
+/// Opens sockets and deals them out to the workers.
+struct Deal<'s> {
+    sockets: &'s mut dyn Sockets,
+    /// What each worker is given.
+    shares: Vec<Vec<Bound>>,
+}
+
+impl Deal<'_> {
+    /// Opens an address, for datagrams when nothing is spoken there; gives it with the port chosen.
+    fn open(&mut self, address: SocketAddr, speaks: Option<Speaks>) -> Result<SocketAddr, ProxyError> {
+        let count = self.shares.len();
+        let bound = match speaks {
+            Some(speaks) => self.sockets.connections(address, count).and_then(|sockets| bound(sockets, speaks)),
+            None => self.sockets.datagrams(address, count).and_then(bound_datagrams),
+        };
+        let bound = bound.map_err(|source| ProxyError::IoListen { address, source })?;
+        let given = bound.first().map_or(address, Bound::address);
+        // There may be more sockets than workers, when they were handed over by a process with more.
+        for (number, bound) in bound.into_iter().enumerate() {
+            if let Some(share) = self.shares.get_mut(number % count) {
+                share.push(bound);
+            }
+        }
+        Ok(given)
+    }
+}
+
+/// A worker's thread, and what tells that it has ended.
+type Thread = (JoinHandle<()>, oneshot::Receiver<()>);
+
+/// Starts a worker for each share.
+fn work(shares: Vec<Vec<Bound>>, parts: &Parts) -> Result<Vec<Thread>, ProxyError> {
+    let mut workers = Vec::new();
+    for (number, share) in shares.into_iter().enumerate() {
+        let (ended, end) = oneshot::channel();
+        let parts = parts.clone();
+        let body = move || {
+            supervise(number, &parts, share);
+            // Whoever waited may have given up.
+            let _ = ended.send(());
+        };
+        let thread = std::thread::Builder::new().name(format!("proxy-{number}")).spawn(body);
+        workers.push((thread.map_err(ProxyError::IoThread)?, end));
+    }
+    Ok(workers)
+}
+
 /// The running request path. Dropping it stops it without waiting.
 pub struct Proxy {
     addresses: Vec<SocketAddr>,
     stream_addresses: Vec<SocketAddr>,
     stats: Arc<Stats>,
-    workers: Vec<(JoinHandle<()>, oneshot::Receiver<()>)>,
+    workers: Vec<Thread>,
     prober: Option<JoinHandle<()>>,
     control: ProxyControl,
     snapshots: SnapshotHandle,
@@ -93,22 +140,7 @@ impl Proxy {
             [] => ListenerPairs::new(&[own_certificate()?]),
             own => ListenerPairs::new(own),
         };
-        let mut shares: Vec<Vec<Bound>> = (0..count).map(|_| Vec::new()).collect();
-        let mut open = |address: SocketAddr, speaks: Option<Speaks>| {
-            let bound = match speaks {
-                Some(speaks) => sockets.connections(address, count).and_then(|sockets| bound(sockets, speaks)),
-                None => sockets.datagrams(address, count).and_then(bound_datagrams),
-            };
-            let bound = bound.map_err(|source| ProxyError::IoListen { address, source })?;
-            let given = bound.first().map_or(address, Bound::address);
-            // There may be more sockets than workers, when they were handed over by a process with more.
-            for (number, bound) in bound.into_iter().enumerate() {
-                if let Some(share) = shares.get_mut(number % count) {
-                    share.push(bound);
-                }
-            }
-            Ok::<_, ProxyError>(given)
-        };
+        let mut deal = Deal { sockets, shares: (0..count).map(|_| Vec::new()).collect() };
         let resolver = Arc::new(ByName { snapshots: snapshots.clone(), own: own.clone() });
         let versions = options.tls_versions.supported();
         let mut doors = Vec::new();
@@ -124,17 +156,17 @@ impl Proxy {
             let tls = listener.ssl.then(|| door(protocols)).transpose()?;
             let (port, http2, proxy_protocol) = (listener.addr.port(), listener.http2, listener.proxy_protocol);
             let entrance = Entrance { port, http2, tls, proxy_protocol };
-            addresses.push(open(listener.addr, Some(Speaks::Http(entrance)))?);
+            addresses.push(deal.open(listener.addr, Some(Speaks::Http(entrance)))?);
         }
         for listener in &options.streams {
             if listener.udp {
-                stream_addresses.push(open(listener.addr, None)?);
+                stream_addresses.push(deal.open(listener.addr, None)?);
                 continue;
             }
             // What is spoken over TLS is for client and upstream to agree on.
             let tls = listener.ssl.then(|| door(&[])).transpose()?;
             let entrance = StreamEntrance { address: listener.addr, tls, proxy_protocol: listener.proxy_protocol };
-            stream_addresses.push(open(listener.addr, Some(Speaks::Stream(entrance)))?);
+            stream_addresses.push(deal.open(listener.addr, Some(Speaks::Stream(entrance)))?);
         }
         let tls =
             TlsSettings::new(&TlsWish::plain(), &[], None, &UpstreamTls::default()).map_err(|fault| match fault {
@@ -146,18 +178,7 @@ impl Proxy {
         let options = settings.borrow().options.clone();
         let prober = Prober::new(snapshots.clone(), options, hosts.clone());
         let parts = Parts { snapshots, stats: stats.clone(), tls, hosts, stopping, drain, settings };
-        let mut workers = Vec::new();
-        for (number, share) in shares.into_iter().enumerate() {
-            let (ended, end) = oneshot::channel();
-            let parts = parts.clone();
-            let body = move || {
-                supervise(number, &parts, share);
-                // Whoever waited may have given up.
-                let _ = ended.send(());
-            };
-            let thread = std::thread::Builder::new().name(format!("proxy-{number}")).spawn(body);
-            workers.push((thread.map_err(ProxyError::IoThread)?, end));
-        }
+        let workers = work(deal.shares, &parts)?;
         let (stopping, snapshots) = (parts.stopping, parts.snapshots);
         let thread = std::thread::Builder::new().name("prober".to_owned()).spawn(move || prober.run(stopping));
         let prober = Some(thread.map_err(ProxyError::IoThread)?);
