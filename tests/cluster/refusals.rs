@@ -1,7 +1,7 @@
 //! What must not be let in, and how it is told.
 
 use super::{GWCTL, fleet};
-use gwctl_testkit::{Cluster, Node, get, post, wait_until};
+use gwctl_testkit::{Cluster, Fleet, Node, Protocol, get, post, wait_until};
 use serde_json::json;
 
 #[test]
@@ -51,6 +51,20 @@ fn a_data_plane_without_a_configured_plugin_is_sent_nothing_and_the_status_says_
     let shown = fleet.document();
     assert!(shown["items"][0]["sync_detail"].as_str().unwrap().contains("cors"), "{shown}");
     assert_eq!(get(dp.status(), "/status/ready").status, 503, "it has no configuration");
+}
+
+#[test]
+fn two_data_planes_with_one_id_are_told_as_such() {
+    let fleet = Fleet::start(GWCTL, Protocol::Gwctl, 0);
+    let id = "00000000-0000-4000-8000-00000000c0de";
+    let mut nodes =
+        ["one", "two"].map(|name| fleet.cluster.start(&fleet.cluster.options(name, "data_plane").set("node_id", id)));
+    wait_until("the second to be noticed", || fleet.document()["items"][0]["shared_id"] == json!(true));
+    let shown = fleet.document();
+    assert!(shown["items"][0]["sync_detail"].as_str().unwrap().contains("under the same id"), "{shown}");
+    assert!(fleet.cp.log().contains("under the same id"), "{}", fleet.cp.log());
+    nodes[0].stop();
+    wait_until("one to be left", || fleet.document()["items"][0].get("shared_id").is_none());
 }
 
 #[test]

@@ -142,7 +142,9 @@ impl<'f> Standing<'f> {
     fn of(fleet: &'f Fleet, version: u64, percent: u8) -> Standing<'f> {
         let connected: Vec<&FleetMember> = fleet.items.iter().filter(|member| member.connected).collect();
         let offline = fleet.items.len() - connected.len();
-        let lacks = |member: &&&FleetMember| member.applied_version.is_none_or(|applied| applied < version);
+        // Of two nodes with one id only one is known to have it.
+        let lacks =
+            |member: &&&FleetMember| member.shared_id || member.applied_version.is_none_or(|applied| applied < version);
         let lacking = connected.iter().filter(lacks).copied().collect();
         let lost = fleet.items.iter().filter(|member| member.state.as_deref() == Some("offline")).collect();
         Standing { version, percent, connected: connected.len(), offline, lost, lacking, fleet }
@@ -259,6 +261,10 @@ mod tests {
         let standing = Standing::of(&fleet, 5, 100);
         assert!(!standing.reached());
         assert_eq!(standing.line(), "DP 1/3 have version 5, 1 refused (b: plugin_set_incompatible: lacks cors)");
+        let twin = FleetMember { shared_id: true, sync_detail: Some("two".into()), ..node("d", None, 5) };
+        let fleet_with_twin = Fleet { items: vec![twin], ..Fleet::default() };
+        let shared = Standing::of(&fleet_with_twin, 5, 100);
+        assert!(!shared.reached() && shared.late(Duration::from_secs(2)).text().contains("d: two"));
         let text = standing.late(Duration::from_secs(2)).text();
         assert!(text.starts_with("error: 2 of 3 data planes do not have version 5 after 2 s"), "{text}");
         assert!(text.contains("b: plugin_set_incompatible: lacks cors\n  c: has version 4"), "{text}");

@@ -304,6 +304,14 @@ impl FleetTable {
         }
     }
 
+    /// A node with protocol v2 cannot be sent what it asked for.
+    pub fn not_sent(&self, id: &str, why: String) {
+        let mut state = self.lock();
+        if let Some(member) = state.members.get_mut(id) {
+            member.sync_detail = Some(why);
+        }
+    }
+
     /// How many nodes have a connection.
     pub fn connected_nodes(&self) -> usize {
         self.lock().members.values().filter(|member| member.connections > 0).count()

@@ -157,8 +157,8 @@ async fn admit(
     };
     match accepted.upgrade(&key, None).await {
         Ok(upgraded) => {
-            let _presence = Presence::enter(&listener.shared, &identity);
-            session::serve(&listener.shared, &identity, upgraded, stop).await;
+            let presence = Presence::enter(&listener.shared, &identity);
+            session::serve(&listener.shared, (&identity, &presence.seat), upgraded, stop).await;
         }
         Err(error) => tracing::info!(%address, %error, "data plane lost during the upgrade"),
     }

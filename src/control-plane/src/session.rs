@@ -2,7 +2,7 @@
 
 use crate::answers::Answers;
 use crate::connection::{Connection, Event, Outbox, sleep_until};
-use crate::fleet::{FleetTable, Identity};
+use crate::fleet::{FleetTable, Identity, Seat};
 use crate::payload::{Payload, Payloads};
 use crate::publisher::Publisher;
 use gwctl_lifecycle::{Phase, Shutdown};
@@ -33,6 +33,7 @@ pub(crate) struct Shared {
 struct Session<'a> {
     shared: &'a Shared,
     identity: &'a Identity,
+    seat: &'a Seat,
     link: CpLink,
     start: Instant,
     writes: Outbox,
@@ -48,7 +49,7 @@ struct Session<'a> {
 /// Serves one upgraded connection to its end, or until the node stops.
 pub(crate) async fn serve<S>(
     shared: &Shared,
-    identity: &Identity,
+    (identity, seat): (&Identity, &Seat),
     (stream, leftover): (S, Vec<u8>),
     shutdown: &Shutdown,
 ) where
@@ -57,8 +58,18 @@ pub(crate) async fn serve<S>(
     let (mut connection, writes) = Connection::open(stream, shared.limit, &leftover);
     let link = CpLink::new(std::time::Duration::ZERO, &identity.version, shared.own_version);
     let start = Instant::now();
-    let mut session =
-        Session { shared, identity, link, start, writes, payloads: None, payload: None, detail: None, pinged: false };
+    let mut session = Session {
+        shared,
+        identity,
+        seat,
+        link,
+        start,
+        writes,
+        payloads: None,
+        payload: None,
+        detail: None,
+        pinged: false,
+    };
     let reason = session.run(&mut connection, shutdown).await;
     tracing::info!(node = identity.id, address = identity.ip, %reason, "data plane disconnected");
     drop(session);
@@ -130,6 +141,7 @@ impl Session<'_> {
                 let detail = (record.sync_status != SyncStatus::Normal).then(|| self.detail.clone()).flatten();
                 let listed = self.pinged || record.sync_status == SyncStatus::KongVersionIncompatible;
                 self.shared.fleet.record(&self.identity.id, &record, detail, listed);
+                self.shared.fleet.heard(self.seat);
             }
             Effect::Withhold(verdict) => {
                 tracing::warn!(node = self.identity.id, %verdict, "configuration withheld from data plane");

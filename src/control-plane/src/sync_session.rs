@@ -191,7 +191,8 @@ impl Session<'_> {
                     limit,
                     "configuration is too large for the cluster link; raise cluster_max_payload on all nodes"
                 );
-                self.shared.fleet.refused(node, format!("not sent: {actual} bytes, cluster_max_payload is {limit}"));
+                let why = format!("the configuration takes {actual} bytes, more than cluster_max_payload = {limit}");
+                self.shared.fleet.not_sent(node, why);
             }
             Report::NotifyUnanswered => tracing::warn!(node, "data plane did not answer the news of a version"),
         }

@@ -100,6 +100,9 @@ pub struct FleetMember {
     /// What it refused last, where it told more than `last_error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<FleetRefusal>,
+    /// Another data plane is connected under the same id: what is told of one may be the other's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_id: bool,
     /// How often it asked for everything because what it held did not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub divergences: Option<u64>,

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// How long, in milliseconds, an older connection that was heard counts: longer than the pings of protocol v1 are apart.
+const TWIN_FOR: u64 = 90_000;
+
 /// What the upgrade request and the connection said of a data plane.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
@@ -89,6 +92,9 @@ pub(super) struct Member {
     /// Number of its newest connection.
     #[serde(skip)]
     pub(super) newest: u64,
+    /// When an older connection was heard last beside the newest one.
+    #[serde(skip)]
+    pub(super) twin_millis: u64,
 }
 
 impl Member {
@@ -103,6 +109,11 @@ impl Member {
             _ if now_millis.saturating_sub(self.last_seen_millis) >= late => "late",
             _ => "online",
         }
+    }
+
+    /// Whether two nodes have its id.
+    pub(super) fn shares_id(&self, now_millis: u64) -> bool {
+        self.connections > 1 && now_millis.saturating_sub(self.twin_millis) < TWIN_FOR
     }
 
     /// Whether it tells the version it serves; else a hash.

@@ -8,6 +8,13 @@ use gwctl_wire::compat::SyncStatus;
 use gwctl_wire::stream::message::{Applied, Refused};
 use std::collections::BTreeMap;
 
+/// How long, in milliseconds, the end of a connection may be heard beside the next one of the same node.
+const UNDER_WAY: u64 = 10_000;
+
+/// What is told of two nodes with one id.
+pub(super) const SHARED_ID: &str = "another data plane is connected under the same id (kong.id copied, or node_id set for \
+                                    several): what is shown is mostly of the one that came last";
+
 /// The place of one connection in the table.
 #[derive(Debug, Clone, Default)]
 pub struct Seat {
@@ -101,6 +108,21 @@ impl FleetTable {
             member.last_seen_millis = unix_millis();
             None
         });
+        self.heard(seat);
+    }
+
+    /// A connection was heard of a protocol by which a node has only one. What the one before had still under way when it
+    /// ended is heard soon after the newest began; later it is another node with the same id.
+    pub fn heard(&self, seat: &Seat) {
+        let (now, mut state) = (unix_millis(), self.lock());
+        let older = |member: &&mut Member| {
+            member.newest > seat.number && now.saturating_sub(member.connected_millis) >= UNDER_WAY
+        };
+        let Some(member) = state.members.get_mut(&seat.id).filter(older) else { return };
+        if !member.shares_id(now) {
+            tracing::warn!(node = seat.id, address = member.ip, "{SHARED_ID}");
+        }
+        member.twin_millis = now;
     }
 
     /// A node stops on purpose.

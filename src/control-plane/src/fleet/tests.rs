@@ -145,15 +145,45 @@ fn a_change_that_no_payload_shows_is_a_lag_and_the_reason_is_told() {
     table.committed_at(4, unix_millis() - 5000);
     let member = table.fleet(4).items.remove(0);
     assert!(member.lag_millis.is_some_and(|lag| (5000..60_000).contains(&lag)), "{member:?}");
-    assert_eq!(member.last_error, None);
+    assert_eq!(member.sync_detail, None);
     table.payload_failed("too large".to_owned());
-    assert_eq!(table.fleet(4).items[0].last_error.as_deref(), Some("too large"));
-    assert_eq!(table.fleet(3).items[0].last_error, None, "it lacks nothing");
+    assert_eq!(table.fleet(4).items[0].sync_detail.as_deref(), Some("too large"));
+    assert_eq!(table.fleet(3).items[0].sync_detail, None, "it lacks nothing");
     table.payload_made(&ConfigHash::from("two"), 5);
     let member = table.fleet(5).items.remove(0);
-    assert_eq!((member.last_error, member.lag_millis.is_some_and(|lag| lag >= 5000)), (None, true));
+    assert_eq!((member.sync_detail, member.lag_millis.is_some_and(|lag| lag >= 5000)), (None, true));
     reports(&table, "a", "two");
     assert_eq!(table.fleet(5).items[0].lag_millis, Some(0));
+}
+
+#[test]
+fn what_cannot_be_answered_is_told_until_the_node_asks_again() {
+    let table = table();
+    table.connected(&Identity { protocol: Protocol::V2, ..identity("a") });
+    pulled(&table, 0);
+    table.not_sent("a", "too large".to_owned());
+    assert_eq!(table.fleet(5).items[0].sync_detail.as_deref(), Some("too large"));
+    pulled(&table, 5);
+    assert_eq!(table.fleet(5).items[0].sync_detail, None);
+}
+
+#[test]
+fn two_nodes_with_one_id_are_told_from_one_that_came_again() {
+    for protocol in [Protocol::Stream, Protocol::V1] {
+        let table = table();
+        let one = || table.connected(&Identity { protocol, ..identity("a") });
+        let shared = || table.fleet(0).items.remove(0);
+        let (earlier, newer) = (one(), one());
+        table.alive(&earlier);
+        assert!(!shared().shared_id, "it was still under way");
+        table.lock().members.values_mut().for_each(|member| member.connected_millis -= 20_000);
+        table.alive(&newer);
+        assert!(!shared().shared_id);
+        table.alive(&earlier);
+        assert!(shared().shared_id && shared().sync_detail.is_some_and(|words| words.contains("same id")));
+        table.disconnected("a", protocol);
+        assert!(!shared().shared_id && shared().sync_detail.is_none(), "one is left");
+    }
 }
 
 fn streaming(table: &FleetTable) -> Seat {

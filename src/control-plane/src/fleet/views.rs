@@ -1,5 +1,6 @@
 //! The table as others see it: Kong's rows, and our own fleet document.
 
+use super::own_sync::SHARED_ID;
 use super::{FleetTable, Member, State};
 use gwctl_admin_api::DataPlaneRow;
 use gwctl_entities::fleet::{Fleet, FleetMember};
@@ -78,13 +79,16 @@ fn hash_in_force(state: &State, version: u64) -> Option<String> {
     state.made.back().filter(|_| !state.unmade).map(|made| made.hash.to_string())
 }
 
-/// Why a node that is sent whole configurations is not sent what it lacks.
-fn not_sent(row: &Member, state: &State, lacks: bool) -> Option<String> {
-    state.failed.clone().filter(|_| lacks && row.connections > 0 && !row.names_versions())
+/// What else there is to know of a node: why it is withheld the configuration, or cannot be sent it.
+fn detail(row: &Member, state: &State, lacks: bool, shared_id: bool) -> Option<String> {
+    let withheld = row.sync_detail.clone();
+    let failed = || state.failed.clone().filter(|_| lacks && row.connections > 0 && !row.names_versions());
+    withheld.or_else(failed).or_else(|| shared_id.then(|| SHARED_ID.to_owned()))
 }
 
 fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) -> FleetMember {
     let (applied_version, lag_millis) = progress(row, state, version, now_millis);
+    let shared_id = row.shares_id(now_millis);
     FleetMember {
         id: id.to_owned(),
         name: row.hostname.clone(),
@@ -93,9 +97,9 @@ fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) 
         address: row.ip.clone(),
         version: row.version.clone(),
         sync_status: row.sync_status.clone(),
-        sync_detail: row.sync_detail.clone(),
+        sync_detail: detail(row, state, applied_version < Some(version), shared_id),
         connected: row.connections > 0,
-        last_error: row.last_error.clone().or_else(|| not_sent(row, state, applied_version < Some(version))),
+        last_error: row.last_error.clone(),
         protocol: Some(row.protocol.clone()),
         last_seen_millis: row.last_seen_millis,
         config_hash: Some(row.config_hash.clone()),
@@ -111,6 +115,7 @@ fn member(id: &str, row: &Member, state: &State, version: u64, now_millis: u64) 
         active_micros: row.active_micros,
         apply_millis: row.active_micros.map(|micros| micros.div_ceil(1000)),
         refusal: row.refusal.clone(),
+        shared_id,
         divergences: (row.divergences > 0).then_some(row.divergences),
         ..FleetMember::default()
     }
