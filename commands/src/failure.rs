@@ -42,7 +42,11 @@ impl Failure {
         let mut failure = Self::new(message);
         let mut cause = Some(error);
         while let Some(error) = cause {
-            failure.causes.push(error.to_string());
+            let text = error.to_string();
+            // Some errors say their source at their own end.
+            if !failure.causes.last().is_some_and(|before| before.ends_with(&text)) {
+                failure.causes.push(text);
+            }
             cause = error.source();
         }
         failure

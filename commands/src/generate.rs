@@ -27,6 +27,7 @@ pub fn man(args: &ManArgs) -> Result<ExitCode, Failure> {
     let mut root = without_help(Cli::command());
     root.build();
     pages(&root, "gwctl", &args.dir).map_err(failed)?;
+    tell!("wrote the man pages to {}", args.dir.display());
     Ok(ExitCode::SUCCESS)
 }
 

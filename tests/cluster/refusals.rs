@@ -87,18 +87,21 @@ fn all_mistakes_of_the_settings_are_reported_at_once() {
 fn a_node_that_misses_one_of_its_addresses_names_it_and_answers_at_none() {
     let cluster = Cluster::new(GWCTL);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    let taken = (taken.local_addr().unwrap().to_string(), "ss -lt");
+    let elsewhere = ("192.0.2.1:8005".to_owned(), "no interface of this machine has the address 192.0.2.1");
     let faces: [(&str, &[&str]); 3] = [
         ("traditional", &["admin_listen", "proxy_listen", "status_listen"]),
         ("data_plane", &["proxy_listen", "status_listen"]),
         ("control_plane", &["admin_listen", "cluster_listen", "status_listen"]),
     ];
-    for (role, setting) in faces.iter().flat_map(|(role, settings)| settings.iter().map(move |key| (role, key))) {
-        let options = cluster.options(&format!("{role}-{setting}"), role).set(setting, &address);
+    let faces = faces.iter().flat_map(|(role, settings)| settings.iter().map(move |key| (role, key)));
+    let cases = faces.flat_map(|(role, setting)| [(role, setting, &taken), (role, setting, &elsewhere)]);
+    for (role, setting, (address, hint)) in cases {
+        let options = cluster.options(&format!("{role}-{setting}-{}", hint.len()), role).set(setting, address);
         let mut node = Node::spawn(cluster.executable(), &options);
         assert_eq!(node.ended().code(), Some(1));
         let log = node.log();
-        assert!(log.contains(&address) && log.contains("ss -lt"), "{role}, {setting}:\n{log}");
+        assert!(log.contains(address) && log.contains(hint) && log.contains(setting), "{role}, {setting}:\n{log}");
         assert!(!log.contains("panicked"), "{role}, {setting}:\n{log}");
         let answers = |line: &str| line.contains("INFO") && (line.contains("listening") || line.contains("listener"));
         assert!(!log.lines().any(answers), "{role}, {setting}:\n{log}");

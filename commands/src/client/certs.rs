@@ -17,15 +17,16 @@ type NewFile = (&'static str, String, bool);
 
 pub fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
     let files = if args.pki { authority_files(args)? } else { pair("cluster.crt", "cluster.key", shared(args)?) };
-    std::fs::create_dir_all(&args.dir).map_err(|error| {
-        Failure::because(format!("cannot make the folder {}", args.dir.display()), &error)
+    let folder = if args.dir == Path::new(".") { "the current folder".into() } else { args.dir.to_string_lossy() };
+    let unwritable = |error: std::io::Error| {
+        Failure::because(format!("cannot write the certificates to {folder}"), &error)
             .hint("give a folder that can be written with --dir")
-    })?;
+    };
+    std::fs::create_dir_all(&args.dir).map_err(unwritable)?;
     refuse_existing(args, &files)?;
     for (name, text, public) in &files {
         let path = args.dir.join(name);
-        write(&path, text, *public, args.force)
-            .map_err(|error| Failure::because(format!("cannot write {}", path.display()), &error))?;
+        write(&path, text, *public, args.force).map_err(unwritable)?;
         println(&format!(
             "{}  {}",
             path.display(),

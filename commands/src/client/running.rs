@@ -82,6 +82,12 @@ fn find(args: &NodeArgs) -> Result<(PathBuf, Pid), Failure> {
         Some(prefix) => PathBuf::from(prefix),
         None => settings::read(&args.settings, &[])?.conf.prefix,
     };
+    if let Err(error) = std::fs::read_dir(&prefix)
+        && error.kind() == std::io::ErrorKind::PermissionDenied
+    {
+        return Err(Failure::because(format!("cannot look into {}", prefix.display()), &error)
+            .hint("run this as the user the node runs as"));
+    }
     // A node that was killed leaves its number, which may be another program's by now; its lock went with it.
     let process = process_of(&prefix).filter(|process| runs(*process) && FolderLock::is_held(&prefix));
     let process = process.ok_or_else(|| {

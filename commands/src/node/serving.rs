@@ -138,12 +138,14 @@ pub(crate) fn start_proxy(node: &Node, snapshots: SnapshotHandle, tasks: &mut Ta
     let proxy = Proxy::start_on(options, snapshots, &mut ProxySockets(&node.holdings));
     let proxy = proxy.map_err(|error| {
         let hint = match &error {
-            ProxyError::IoListen { address, source } if source.kind() == std::io::ErrorKind::AddrInUse => format!(
-                "another process listens on port {port}: find it with `ss -ltunp 'sport = :{port}'`, or set {key} to another port",
-                port = address.port(),
-                key = if streams.iter().any(|listener| listener.addr == *address) { "stream_listen" } else { "proxy_listen" }
-            ),
-            ProxyError::IoAccessLog { .. } => "correct proxy_access_log and proxy_stream_access_log, or make their folders writable".to_owned(),
+            ProxyError::IoListen { address, source } => {
+                let of_streams = streams.iter().any(|listener| listener.addr == *address);
+                let setting = if of_streams { "stream_listen" } else { "proxy_listen" };
+                gwctl_lifecycle::listen_hint(setting, *address, source)
+            }
+            ProxyError::IoAccessLog { .. } => {
+                "correct proxy_access_log and proxy_stream_access_log, or make their folders writable".to_owned()
+            }
             _ => "correct proxy_listen".to_owned(),
         };
         Failure::because("cannot start the proxy", &error).hint(hint)

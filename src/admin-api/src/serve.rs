@@ -52,20 +52,7 @@ pub struct BindError {
 impl BindError {
     /// What to try.
     pub fn hint(&self) -> String {
-        let Self { setting, address, source } = self;
-        match source.kind() {
-            std::io::ErrorKind::AddrInUse => format!(
-                "another process listens on port {port}: find it with `ss -ltnp 'sport = :{port}'`, stop it, or set {setting} to another port",
-                port = address.port()
-            ),
-            std::io::ErrorKind::PermissionDenied => format!(
-                "ports below 1024 need the capability CAP_NET_BIND_SERVICE: set {setting} to a higher port, or grant the capability"
-            ),
-            std::io::ErrorKind::AddrNotAvailable => {
-                format!("no interface of this machine has the address {}: correct {setting}", address.ip())
-            }
-            _ => format!("correct {setting}"),
-        }
+        gwctl_lifecycle::listen_hint(self.setting, self.address, &self.source)
     }
 }
 

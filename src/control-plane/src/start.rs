@@ -52,11 +52,7 @@ impl StartError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::ConfigMissing { .. } => Some("`gwctl certs init` makes a cluster certificate and key".to_owned()),
-            Self::Bind { address, source } if source.kind() == std::io::ErrorKind::AddrInUse => Some(format!(
-                "another process listens on port {port}: find it with `ss -ltnp 'sport = :{port}'`, or set cluster_listen to another port",
-                port = address.port()
-            )),
-            Self::Bind { .. } => Some("correct cluster_listen".to_owned()),
+            Self::Bind { address, source } => Some(gwctl_lifecycle::listen_hint("cluster_listen", *address, source)),
             Self::Certificate(_) | Self::Store(_) | Self::Bug(_) => None,
         }
     }
