@@ -4,7 +4,7 @@
 //! upstream connection behind it, for ever. The rule is that of HTTP/1 and of nginx's `send_timeout`: what counts is the
 //! pause. A stream of which bytes are ready and none has been taken for the client's time-out is reset; taking a single
 //! byte in that time is enough to stay. A connection that takes none of what waits for it, whatever the stream, is
-//! closed.
+//! closed somewhat later.
 //!
 //! While a client does not take what is ready, more of the response is read ahead, as over HTTP/1.
 
@@ -260,14 +260,21 @@ impl Watch {
         Stream(flow)
     }
 
-    /// Ends when the client takes nothing of what waits on the whole connection.
+    /// Ends when the client takes nothing of what waits on the whole connection. Its streams are reset first, and what
+    /// waits of theirs goes with them: only what is left after that is held against the connection.
     pub(super) async fn silent(&self) {
+        let mut overdue = None;
         loop {
+            let now = Instant::now();
             let due = self.waiting.due(self.limit);
-            if due.is_some_and(|due| due <= Instant::now()) {
-                return;
+            match due.filter(|due| *due <= now) {
+                None => sleep_until(due.unwrap_or(now + self.limit)).await,
+                same if same == overdue => return,
+                later => {
+                    overdue = later;
+                    sleep_until(now + self.limit / 2).await;
+                }
             }
-            sleep_until(due.unwrap_or_else(|| Instant::now() + self.limit)).await;
         }
     }
 }
@@ -315,4 +322,50 @@ async fn guard<F: Future>(stream: F, flow: Rc<Flow>, limit: Duration) {
         }
     });
     ended.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch() -> Watch {
+        Watch::new(&ProxyOptions { send_timeout: Duration::from_secs(60), ..Default::default() })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_are_reset_before_their_connection_is_closed() {
+        let watch = watch();
+        watch.waiting.add(10, Instant::now());
+        let resets = async {
+            // In the same moment as the connection would be; it is looked at first.
+            sleep_until(Instant::now() + watch.limit).await;
+            watch.waiting.remove(10);
+            sleep_until(Instant::now() + 10 * watch.limit).await;
+        };
+        tokio::select! {
+            biased;
+            () = watch.silent() => panic!("closed, though nothing waits any more"),
+            () = resets => {}
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_takes_something_now_and_then_stays_and_one_that_does_not_is_closed() {
+        let watch = watch();
+        watch.waiting.add(10, Instant::now());
+        let takes = async {
+            for _ in 0..10 {
+                sleep_until(Instant::now() + watch.limit + watch.limit / 4).await;
+                watch.waiting.moved.set(Instant::now());
+            }
+        };
+        tokio::select! {
+            biased;
+            () = watch.silent() => panic!("closed, though it takes something"),
+            () = takes => {}
+        }
+        let left = Instant::now();
+        watch.silent().await;
+        assert_eq!(left.elapsed(), watch.limit + watch.limit / 2);
+    }
 }
