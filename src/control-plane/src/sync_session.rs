@@ -10,7 +10,7 @@ use crate::session::Shared;
 use gwctl_lifecycle::{Phase, Shutdown};
 use gwctl_wire::v1::reconfigure::{DEFAULT_EXPANSION, Limits};
 use gwctl_wire::v2::cp_link::{Command, Effect, Reason, Report, Settings};
-use gwctl_wire::v2::{CpLink, Dialect, Hello, RpcError};
+use gwctl_wire::v2::{CpLink, Dialect, Hello, RpcError, sync};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -152,6 +152,13 @@ impl Session<'_> {
             capabilities = hello.capabilities.join(","),
             "data plane joined by protocol v2"
         );
+        if hello.offers(sync::CAPABILITY) && !self.link.notifiable() && !hello.falls_back() {
+            tracing::warn!(
+                node = hello.node_id,
+                "data plane is sent no configuration: a Kong 3.9 with cluster_incremental_sync on uses nothing else, and it \
+                 is off here; turn it on here, or off there"
+            );
+        }
         let identity = Identity {
             id: hello.node_id.clone(),
             hostname: hello.hostname.clone(),

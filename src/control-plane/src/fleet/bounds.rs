@@ -7,23 +7,33 @@ use std::collections::BTreeMap;
 /// Rows kept; a control plane serves as many connections.
 const ROWS: usize = 20_000;
 
-/// Names or labels kept of one node, and the bytes each may have. Kong itself has 45 plugins, and allows ten labels of 63
-/// letters.
-const WORDS: usize = 1000;
+/// Bytes of each name or label that is kept, and of all plugins, labels or capabilities of a node together. Kong's own
+/// plugins take 600, its labels 1260 at most.
 const WORD: usize = 255;
+const WORDS: usize = 4096;
 
 /// Letters kept of an explanation.
 const EXPLANATION: usize = 1000;
 
 /// The names that are kept.
 pub(super) fn names<'a>(said: impl IntoIterator<Item = &'a String>) -> Vec<String> {
-    said.into_iter().filter(|name| name.len() <= WORD).take(WORDS).cloned().collect()
+    let mut room = WORDS;
+    said.into_iter().filter(|name| name.len() <= WORD && takes(&mut room, name.len())).cloned().collect()
 }
 
 /// The labels that are kept.
 pub(super) fn labels(said: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut room = WORDS;
     let short = said.iter().filter(|(name, value)| name.len() <= WORD && value.len() <= WORD);
-    short.take(WORDS).map(|(name, value)| (name.clone(), value.clone())).collect()
+    let kept = short.filter(|(name, value)| takes(&mut room, name.len() + value.len()));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Takes so much of the room if there is as much; nothing takes no room at all.
+fn takes(room: &mut usize, length: usize) -> bool {
+    let left = room.checked_sub(length.max(1));
+    *room = left.unwrap_or(0);
+    left.is_some()
 }
 
 /// As much of an explanation, an id or a digest as is kept.
@@ -64,10 +74,13 @@ mod tests {
     fn what_is_too_long_is_not_kept() {
         let (short, long) = ("x".repeat(WORD), "x".repeat(WORD + 1));
         assert_eq!(names([&short, &long]).concat(), short);
-        assert_eq!(names(&vec![short.clone(); WORDS + 1]).len(), WORDS);
+        assert_eq!(names(&vec![short.clone(); 100]).len(), WORDS / WORD);
+        assert_eq!(names(&vec![String::new(); WORDS + 1]).len(), WORDS);
         let said = [("a", &short), ("b", &long), (long.as_str(), &short)];
         let said = said.map(|(name, value)| (name.to_owned(), value.clone())).into();
         assert_eq!(labels(&said), BTreeMap::from([("a".to_owned(), short)]));
+        let many = (0..1000).map(|number| (format!("{number:08}"), "12345678".to_owned())).collect();
+        assert_eq!(labels(&many).len(), WORDS / 16);
         assert_eq!(explanation(&"ä".repeat(EXPLANATION + 1)).chars().count(), EXPLANATION);
     }
 }

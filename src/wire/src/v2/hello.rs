@@ -1,8 +1,8 @@
 //! The first exchange of a link, in plain JSON: who the data plane is and what both can do.
 
 use crate::Frame;
-use crate::v2::Dialect;
 use crate::v2::sync::list;
+use crate::v2::{Dialect, report};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -117,6 +117,12 @@ impl Hello {
         Dialect::of(&self.version)
     }
 
+    /// Whether the node turns to protocol v1 where it is not kept up to date by this one: Kong 3.10 and gwctl do, Kong 3.9
+    /// does not.
+    pub fn falls_back(&self) -> bool {
+        self.dialect() == Dialect::Texts || self.offers(report::CAPABILITY)
+    }
+
     /// Whether the node answers methods of this group.
     pub fn offers(&self, capability: &str) -> bool {
         self.capabilities.iter().any(|name| name == capability)
@@ -212,6 +218,15 @@ mod tests {
                 assert_eq!(Welcome::decode(&welcome.encode()), Ok(welcome));
             }
         }
+    }
+
+    #[test]
+    fn kong_3_9_alone_does_not_fall_back() {
+        let of = |version: &str, capability: &str| {
+            Hello { version: version.to_owned(), capabilities: vec![capability.to_owned()], ..hello() }.falls_back()
+        };
+        let falls = [of("3.9.1", "kong.sync.v2"), of("3.10.0", "kong.sync.v2"), of("3.9.1", report::CAPABILITY)];
+        assert_eq!(falls, [false, true, true]);
     }
 
     #[test]
