@@ -129,11 +129,19 @@ Examples:
 /// Says how a word is given that stands where none is taken: other tools take files and shares without a flag.
 pub fn with_tip(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && word == "start"
+        && usage.contains("gwctl dp")
+    {
+        let tip = "a data plane starts by joining: gwctl dp join HOST:8005".to_owned();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        return error;
+    }
     let word = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => word.clone(),
         _ => return error,
     };
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     let tip = match &*word {
         "all" => "a share goes behind an equals sign: --wait=all".to_owned(),
         share if share.ends_with('%') => format!("a share goes behind an equals sign: --wait={share}"),

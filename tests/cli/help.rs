@@ -105,6 +105,7 @@ fn slips_of_the_finger_get_a_suggestion() {
         (&["convert", "kong.yaml", "--to", "deck"], "-f kong.yaml"),
         (&["apply", "-f", "x", "--wait", "80%"], "--wait=80%"),
         (&["apply", "--wait", "all", "-f", "x"], "--wait=all"),
+        (&["dp", "start"], "gwctl dp join HOST:8005"),
         (&["top", "-o", "json"], "`gwctl dp list -o json`"),
     ] {
         let ran = gwctl(arguments);

@@ -129,6 +129,26 @@ fn a_node_does_not_start_with_a_declarative_file_that_makes_no_sense() {
 }
 
 #[test]
+fn the_mistakes_of_a_declarative_file_are_told_a_line_each_and_expressions_of_deck_are_warned_of() {
+    let cluster = Cluster::new(GWCTL);
+    let file = cluster.path("kong.yml");
+    let text = "_format_version: \"3.0\"\nservices:\n- {name: a, host: a.test, retires: 2, port: x}\n";
+    std::fs::write(&file, text).unwrap();
+    let options = db_less(&cluster, "node").set("declarative_config", file.display());
+    let mut node = Node::spawn(cluster.executable(), &options);
+    assert_eq!(node.ended().code(), Some(1));
+    assert_says(
+        &node.log(),
+        &["\n  services.0.retires: unknown field\n", "\n  services.0.port: expected an integer\n"],
+    );
+    assert!(!node.log().contains('{'), "{}", node.log());
+    let text = "_format_version: \"3.0\"\nconsumers:\n- {username: '${{ env \"DECK_NAME\" }}'}\n";
+    std::fs::write(&file, text).unwrap();
+    let node = cluster.start(&options);
+    assert_says(&node.log(), &["WARN", "expressions of decK", "gwctl convert"]);
+}
+
+#[test]
 fn a_declarative_file_that_cannot_be_read_is_named() {
     let cluster = Cluster::new(GWCTL);
     for path in [cluster.path("missing.yml"), cluster.path("")] {

@@ -14,7 +14,7 @@ mod fleet;
 mod get;
 pub mod history;
 mod look;
-mod mistakes;
+pub mod mistakes;
 mod names;
 mod parents;
 mod plans;

@@ -11,7 +11,7 @@ use gwctl_conf::{AdminAuth, Database, NodeConf, Role};
 use gwctl_control_plane::declarative::DeclarativeState;
 use gwctl_control_plane::{ClusterCredentials, StoreBackend, bootstrap, first_token, purge_expired, start_cluster};
 use gwctl_data_plane::{Gateway, RecordDirectory};
-use gwctl_entities::EntityError;
+use gwctl_entities::{EntityError, Value};
 use gwctl_lifecycle::{Phase, Shutdown, Task, TaskSet, spawn};
 use gwctl_proxy::SnapshotOptions;
 use gwctl_store::{Changes, LmdbOptions, LmdbStore, MapSize, Store};
@@ -19,6 +19,9 @@ use std::sync::Arc;
 
 /// Folder of the configuration of a node without a store, below the prefix.
 const DECLARATIVE_FOLDER: &str = "declarative";
+
+/// Mistakes of a declarative document that are told one by one.
+const MISTAKES_SHOWN: usize = 50;
 
 /// Changes of the store taken over one by one; more are read as a whole.
 const INCREMENTAL_LIMIT: usize = 1000;
@@ -150,11 +153,33 @@ fn load_file(conf: &NodeConf, backend: &dyn Backend) -> Result<(), Failure> {
         (None, Some(text)) => (text.clone(), "declarative_config_string".to_owned()),
         (None, None) => return Ok(()),
     };
+    if text.contains("${{") {
+        tracing::warn!(
+            file = name,
+            "expressions of decK (${{{{ env ... }}}}) are taken literally here, as in Kong; `gwctl convert --to kong` writes their values out"
+        );
+    }
     let loaded = backend.load_declarative(DeclarativeDocument::Text(text), DeclarativeOptions::default());
     loaded.map(drop).map_err(|error| {
-        Failure::new(format!("{name} is not valid: {}", error.body()))
+        Failure::new(refusal(&name, &error.body()))
             .hint("nothing of it was loaded; `gwctl validate -f FILE` shows the line of each mistake")
     })
+}
+
+/// What a declarative document was refused for, a mistake a line.
+fn refusal(name: &str, body: &Value) -> String {
+    let mut text = format!("{name} is not valid");
+    let mut mistakes = crate::client::mistakes::lines(&body["fields"], &|path| path.join("."));
+    if mistakes.is_empty() {
+        mistakes.push(body["message"].as_str().map_or_else(|| body.to_string(), str::to_owned));
+    }
+    for mistake in mistakes.iter().take(MISTAKES_SHOWN) {
+        text += &format!("\n  {mistake}");
+    }
+    if mistakes.len() > MISTAKES_SHOWN {
+        text += &format!("\n  and {} more", mistakes.len() - MISTAKES_SHOWN);
+    }
+    text
 }
 
 /// Starts the proxy and keeps its snapshot equal to the store.
