@@ -5,6 +5,7 @@ use crate::flight::Flight;
 use crate::options::ProxyOptions;
 use crate::phases::upgrades;
 use crate::server::client::Shared;
+use crate::server::upload::Upload;
 use crate::stats::Shed;
 use crate::worker::Worker;
 use gwctl_http1::names::{CONNECTION, COOKIE, HOST, RETRY_AFTER};
@@ -14,8 +15,6 @@ use gwctl_router::check_target;
 use http::header::HeaderValue;
 use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Uri, Version};
-use http_body::Body as _;
-use hyper::body::Incoming;
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -67,7 +66,7 @@ pub(crate) enum ArrivingBody {
     None,
     /// From the client, with the length it declared.
     Http1(Shared, Option<u64>),
-    Http2(Incoming),
+    Http2(Upload),
 }
 
 impl ArrivingBody {
@@ -76,15 +75,14 @@ impl ArrivingBody {
         match self {
             Self::None => Some(0),
             Self::Http1(_, length) => *length,
-            Self::Http2(incoming) => incoming.size_hint().exact(),
+            Self::Http2(upload) => upload.size_hint().exact(),
         }
     }
 
     fn is_end(&self) -> bool {
         match self {
             Self::None => true,
-            Self::Http1(..) => false,
-            Self::Http2(incoming) => incoming.is_end_stream(),
+            Self::Http1(..) | Self::Http2(_) => false,
         }
     }
 }

@@ -4,6 +4,7 @@ mod answer;
 pub(crate) mod client;
 mod desk;
 mod http1;
+pub(crate) mod upload;
 mod usage;
 mod window;
 
@@ -16,12 +17,14 @@ use crate::phases::serve;
 use crate::proxy_header::read_proxy_header;
 use crate::refused::Refusal;
 use crate::server::client::Client;
+use crate::server::upload::Upload;
 use crate::server::window::Watch;
 use crate::transport::Transport;
 use crate::worker::{Stopping, Worker};
 use gwctl_http1::names::CONTENT_LENGTH;
 use gwctl_plugins::Scheme;
 use http::StatusCode;
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::http2;
@@ -138,7 +141,14 @@ impl Worker {
             let stream = streams.stream();
             let (head, body) = request.into_parts();
             let is_head = head.method == http::Method::HEAD;
-            let arrival = Arrival::new(&worker.latest(), &origin, head.into(), ArrivingBody::Http2(body));
+            let body = if body.is_end_stream() {
+                ArrivingBody::None
+            } else {
+                let upload = Upload::new(body);
+                stream.awaits(upload.clone());
+                ArrivingBody::Http2(upload)
+            };
+            let arrival = Arrival::new(&worker.latest(), &origin, head.into(), body);
             async move {
                 let mut response = serve(arrival).await;
                 // The library sends whatever the body gives.

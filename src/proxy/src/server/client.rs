@@ -225,14 +225,6 @@ impl Client {
         Poll::Pending
     }
 
-    /// Takes and forgets what is left of the body.
-    pub(crate) fn poll_skip(&mut self, task: &mut Context<'_>) -> Poll<Result<(), BodyError>> {
-        while let Some(part) = ready!(self.poll_part(task)) {
-            part?;
-        }
-        Poll::Ready(Ok(()))
-    }
-
     /// Reads and forgets whatever comes; gives how much.
     pub(crate) fn poll_discard(&mut self, task: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.input.clear();

@@ -5,10 +5,11 @@ use crate::clock;
 use crate::patience::{Patient, is_due};
 use crate::phases::serve;
 use crate::refused::Refusal;
-use crate::server::answer::{Answer, Asked, MOST_SKIPPED, date};
+use crate::server::answer::{Answer, Asked, date};
 use crate::server::client::{Client, NoRequest, Shared};
 use crate::server::desk::{Desk, Job};
 use crate::server::stopped;
+use crate::server::upload::{LINGERS, LINGERS_PAUSE};
 use crate::transport::{Outbox, Transport};
 use crate::upgrade::{Tunnel, splice};
 use crate::worker::{Stopping, Worker};
@@ -190,22 +191,8 @@ impl Worker {
         }
         // HTTP/2 towards the upstream reads the body in a task of its own, which may outlive the answer and would take
         // from the next request.
-        let goes_on = goes_on && Rc::strong_count(client) == OWNERS && self.skip_body(client).await;
+        let goes_on = goes_on && Rc::strong_count(client) == OWNERS && skip_body(client).await;
         Ok(if goes_on { End::Next } else { End::Closed })
-    }
-
-    /// Reads what is left of the request's body, if that is not much; false when the connection cannot go on.
-    async fn skip_body(&self, client: &Shared) -> bool {
-        if client.borrow().is_read() {
-            return true;
-        }
-        if client.borrow().is_broken() || client.borrow().left().is_none_or(|left| left > MOST_SKIPPED) {
-            return false;
-        }
-        let skipping = poll_fn(|task| client.borrow_mut().poll_skip(task));
-        let skipped = timeout(self.options.client_timeout, skipping).await;
-        clock::turn();
-        matches!(skipped, Ok(Ok(())))
     }
 
     /// Answers what is no request and closes.
@@ -238,10 +225,41 @@ impl Worker {
     }
 }
 
+/// Reads what is left of the request's body; false when the connection cannot go on, and then it is not tried again.
+async fn skip_body(client: &Shared) -> bool {
+    if client.borrow().is_read() {
+        return true;
+    }
+    if client.borrow().is_broken() || client.borrow().withholds() {
+        return false;
+    }
+    let skipping = async {
+        loop {
+            let part = timeout(LINGERS_PAUSE, poll_fn(|task| client.borrow_mut().poll_part(task))).await;
+            match part {
+                Ok(Some(Ok(_))) => {}
+                Ok(None) => return true,
+                Ok(Some(Err(_))) | Err(_) => return false,
+            }
+        }
+    };
+    let skipped = timeout(LINGERS, skipping).await.unwrap_or(false);
+    clock::turn();
+    if !skipped {
+        client.borrow_mut().give_up();
+    }
+    skipped
+}
+
 /// Closes so that the client can read the answer: a client that is still sending would otherwise be reset.
 async fn close(client: &Shared) -> io::Result<()> {
+    let shutting = poll_fn(|task| Pin::new(client.borrow_mut().stream()).poll_shutdown(task));
+    timeout(LINGER, shutting).await.unwrap_or(Ok(()))?;
+    // Else somebody reads it for an upstream.
+    if Rc::strong_count(client) == 1 {
+        skip_body(client).await;
+    }
     let closing = async {
-        poll_fn(|task| Pin::new(client.borrow_mut().stream()).poll_shutdown(task)).await?;
         let mut read = 0;
         while client.borrow().has_more() || read > 0 {
             let count = poll_fn(|task| client.borrow_mut().poll_discard(task)).await?;

@@ -11,6 +11,7 @@
 use crate::body::{BodyFault, Downstream, READ_AHEAD};
 use crate::clock;
 use crate::options::ProxyOptions;
+use crate::server::upload::Upload;
 use crate::server::usage::Usage;
 use crate::transport::apart;
 use bytes::{Buf, Bytes};
@@ -68,6 +69,8 @@ struct Flow {
     connection: Rc<Waiting>,
     /// Until the library lets go of it.
     response: RefCell<Option<Response>>,
+    /// What the client sends, until it has been answered.
+    upload: Cell<Option<Upload>>,
 }
 
 /// A body, and what of it was read ahead.
@@ -233,6 +236,11 @@ pub(super) struct Watch {
 pub(super) struct Stream(Rc<Flow>);
 
 impl Stream {
+    /// What the client has yet to send is waited for after the answer.
+    pub(super) fn awaits(&self, upload: Upload) {
+        self.0.upload.set(Some(upload));
+    }
+
     pub(super) fn body(self, body: Downstream) -> Watched {
         let response = Response { body, ahead: VecDeque::new(), ended: false, last: Bytes::new() };
         self.0.response.replace(Some(response));
@@ -254,8 +262,8 @@ impl Watch {
     /// Begins with a stream that the library runs next.
     pub(super) fn stream(&self) -> Stream {
         self.used.begin();
-        let flow =
-            Rc::new(Flow { stream: Waiting::new(), connection: self.waiting.clone(), response: RefCell::default() });
+        let (stream, connection) = (Waiting::new(), self.waiting.clone());
+        let flow = Rc::new(Flow { stream, connection, response: RefCell::default(), upload: Cell::default() });
         self.newest.replace(Some(flow.clone()));
         Stream(flow)
     }
@@ -285,7 +293,11 @@ impl<F: Future + 'static> Executor<F> for Watch {
             Some(flow) => {
                 let (used, limit) = (self.used.clone(), self.limit);
                 tokio::task::spawn_local(async move {
-                    guard(stream, flow, limit).await;
+                    let ended = guard(stream, &flow, limit).await;
+                    // Parts on their way hold the flow: with this in it the stream would not be reset.
+                    if let Some(upload) = flow.upload.take().filter(|_| ended) {
+                        upload.linger().await;
+                    }
                     used.end();
                 });
             }
@@ -298,15 +310,15 @@ impl<F: Future + 'static> Executor<F> for Watch {
     }
 }
 
-/// Runs a stream until it ends or the client has not taken anything of it for too long. The library resets a stream
-/// whose future is dropped.
-async fn guard<F: Future>(stream: F, flow: Rc<Flow>, limit: Duration) {
+/// Runs a stream until it ends, or (false) the client has not taken anything of it for too long. The library resets a
+/// stream whose future is dropped.
+async fn guard<F: Future>(stream: F, flow: &Rc<Flow>, limit: Duration) -> bool {
     let mut stream = pin!(stream);
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     let ended = poll_fn(|task| {
         clock::turn();
         if stream.as_mut().poll(task).is_ready() {
-            return Poll::Ready(());
+            return Poll::Ready(true);
         }
         loop {
             let Some(due) = flow.stream.due(limit) else { return Poll::Pending };
@@ -315,13 +327,13 @@ async fn guard<F: Future>(stream: F, flow: Rc<Flow>, limit: Duration) {
             ready!(timer.as_mut().poll(task));
             if due <= Instant::now() {
                 tracing::debug!(waiting = flow.stream.bytes.get(), "stream reset: its client takes nothing");
-                return Poll::Ready(());
+                return Poll::Ready(false);
             }
             // It went on meanwhile.
             timer.as_mut().reset(due);
         }
     });
-    ended.await;
+    ended.await
 }
 
 #[cfg(test)]

@@ -144,13 +144,13 @@ impl Inbound {
     }
 
     fn poll_body(&mut self, task: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
-        let incoming = match &mut self.body {
+        let upload = match &self.body {
             ArrivingBody::None => return Poll::Ready(None),
             ArrivingBody::Http1(client, _) => return client.borrow_mut().poll_part(task),
-            ArrivingBody::Http2(incoming) => incoming,
+            ArrivingBody::Http2(upload) => upload,
         };
         loop {
-            let frame = match ready!(Pin::new(&mut *incoming).poll_frame(task)) {
+            let frame = match ready!(upload.poll_frame(task)) {
                 None => return Poll::Ready(None),
                 Some(Err(error)) => return Poll::Ready(Some(Err(BodyError::PeerBroke(error.to_string())))),
                 Some(Ok(frame)) => frame,

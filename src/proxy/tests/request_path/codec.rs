@@ -99,6 +99,39 @@ async fn an_answer_may_come_before_the_body_has_been_sent() {
 }
 
 #[tokio::test]
+async fn a_client_that_is_answered_early_may_send_all_of_its_body_and_read_the_answer_then() {
+    const LENGTH: usize = 8 << 20;
+    let body = vec![b'a'; LENGTH];
+    let whole = [format!("Content-Length: {LENGTH}\r\n\r\n").as_bytes(), &body].concat();
+    let chunk = [format!("{LENGTH:x}\r\n").as_bytes(), &body, b"\r\n0\r\n\r\n"].concat();
+    let chunked = [b"Transfer-Encoding: chunked\r\n\r\n".as_slice(), &chunk].concat();
+    // Answered by the node, which then closes.
+    for body in [&whole, &chunked] {
+        let reply = Stage::new(json!({})).raw([b"POST / HTTP/1.1\r\nHost: a\r\n".as_slice(), body].concat()).await;
+        assert_eq!((reply.status(), reply.clean), (404, true));
+        assert_eq!(reply.header("connection").as_deref(), Some("close"));
+    }
+    // Answered by an upstream that takes no more: the connection goes on.
+    let upstream = Upstream::new(|mut stream, _| async move {
+        read_until(&mut stream, "\r\n\r\n").await;
+        stream.write_all(b"HTTP/1.1 413 Too Much\r\nContent-Length: 3\r\nConnection: close\r\n\r\nno!").await.unwrap();
+    })
+    .await;
+    for body in [&whole, &chunked] {
+        let mut config = to(upstream.address, json!({}));
+        config["routes"][0]["request_buffering"] = json!(false);
+        let stage = Stage::new(config);
+        let mut stream = TcpStream::connect(stage.address).await.unwrap();
+        for _ in 0..2 {
+            stream.write_all(&[b"POST / HTTP/1.1\r\nHost: a\r\n".as_slice(), body].concat()).await.unwrap();
+            let head = read_until(&mut stream, "\r\n\r\n").await;
+            assert!(head.starts_with("HTTP/1.1 413") && !head.contains("Connection: close"), "{head}");
+            assert_eq!(read_until(&mut stream, "no!").await, "no!");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_refused_body_that_was_not_asked_for_ends_the_connection() {
     let options = ProxyOptions { client_max_body_size: 4, ..Default::default() };
     let upstream = Upstream::echo().await;

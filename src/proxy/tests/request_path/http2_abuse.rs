@@ -440,3 +440,40 @@ async fn a_connection_is_closed_after_its_requests_or_when_it_is_idle() {
         assert_eq!((ended, error), (2, Some(0)), "both are answered, and the end is no error");
     }
 }
+
+#[tokio::test]
+async fn a_client_that_is_answered_early_is_not_reset_while_it_sends_its_body() {
+    let options = ProxyOptions { client_max_body_size: 4, ..ProxyOptions::default() };
+    let (_upstream, stage) = stage_with(options).await;
+    let mut stream = connect(&stage).await;
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/"),
+        (":authority", "a.test"),
+        ("content-length", "1048576"),
+    ];
+    let head: Vec<u8> = fields.iter().flat_map(|(name, value)| field(name, value)).collect();
+    // The windows of the proxy hold once they have been acknowledged.
+    let acknowledged = frame(SETTINGS, 1, 0, &[]);
+    stream.write_all(&[acknowledged, frame(HEADERS, END_HEADERS, 1, &head)].concat()).await.unwrap();
+    while !matches!(next(&mut stream).await.expect("the connection stays"), (DATA, 1, page) if !page.is_empty()) {}
+    // As much as its window allows: it is opened again while nobody wants the body.
+    let parts = 1_048_576 / 16_384;
+    for number in 1..=parts {
+        let flags = if number == parts { END_STREAM } else { 0 };
+        stream.write_all(&frame(DATA, flags, 1, &[0; 16_384])).await.unwrap();
+    }
+    stream.write_all(&frame(PING, 0, 0, &[7; 8])).await.unwrap();
+    let (mut opened, mut heard) = (false, false);
+    while !opened || !heard {
+        match next(&mut stream).await.expect("the connection stays") {
+            (RST_STREAM, _, why) => panic!("reset: {why:?}"),
+            (WINDOW_UPDATE, 0, _) => opened = true,
+            (PING, _, bytes) => heard |= bytes == [7; 8],
+            _ => {}
+        }
+    }
+    stream.write_all(&request(3, &self::head())).await.unwrap();
+    while !matches!(next(&mut stream).await.expect("the connection stays"), (HEADERS, 3, _)) {}
+}
