@@ -1,5 +1,6 @@
 //! Declarative files to one document, and their mistakes as text.
 
+use super::suggestions::suggested;
 use crate::failure::Failure;
 use gwctl_declarative::{Bundle, Finding, Limits, Mistake, TextForm};
 use gwctl_entities::Value;
@@ -31,9 +32,15 @@ pub fn bundle(paths: &[PathBuf]) -> Result<Result<Bundle, Vec<Finding>>, Failure
     Ok(Bundle::read(files, &|name| std::env::var(name).ok(), &Limits::default()))
 }
 
+/// Mistakes of the joined document at their places, with what was meant.
+pub fn located(bundle: &Bundle, mistakes: &[Mistake]) -> Vec<Finding> {
+    let registry = super::connect::registry("traditional_compatible");
+    bundle.find(&suggested(&registry, &bundle.document, mistakes))
+}
+
 /// The failure that lists mistakes of the joined document.
 pub fn mistaken(bundle: &Bundle, mistakes: &[Mistake]) -> Failure {
-    refused(&bundle.find(mistakes))
+    refused(&located(bundle, mistakes))
 }
 
 /// The failure that lists the mistakes of files.

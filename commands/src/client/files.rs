@@ -57,7 +57,7 @@ fn judge(registry: &Registry, bundle: &Bundle, partial: bool) -> (Vec<Finding>, 
             if partial {
                 mistakes.retain(|mistake| mistake.kind != MistakeKind::Reference);
             }
-            (bundle.find(&mistakes), 0)
+            (document::located(bundle, &mistakes), 0)
         }
     }
 }
@@ -86,7 +86,7 @@ async fn asked(client: &Client, registry: &Registry, bundle: &Bundle) -> Result<
         }
     }
     line.end();
-    Ok(bundle.find(&mistakes))
+    Ok(document::located(bundle, &mistakes))
 }
 
 fn report(args: &ValidateArgs, findings: &[Finding], count: usize) -> Result<ExitCode, Failure> {

@@ -23,6 +23,7 @@ pub mod rollback;
 pub mod running;
 mod send;
 pub mod spread;
+mod suggestions;
 mod table;
 mod top;
 

@@ -30,7 +30,7 @@ pub use keys::{KEYS, Key, Kind, Roles, key};
 pub use listener::{KeepAlive, Listener};
 pub use material::{Material, Materials};
 pub use names::{BUNDLED_PLUGINS, BUNDLED_VAULTS};
-pub use near::nearest_key;
+pub use near::{nearest, nearest_key};
 pub use node::{
     AccessForm, AccessLog, AdminAuth, Cluster, Database, Dns, Flavor, HeaderBuffers, Limits, LogLevel, Logs, Lua,
     MaxMemory, Mtls, NodeConf, Ocsp, RealIp, Role, Tls, TlsPair, Tracing, UpstreamKeepalive, Workers,

@@ -1,7 +1,7 @@
 //! Near misses of names.
 
 /// The candidate nearest to a name, if it is near enough to be a slip of the finger. Case does not count.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 4).clamp(1, 3);
     let distances =
         candidates.into_iter().map(|candidate| (distance(&name.to_lowercase(), &candidate.to_lowercase()), candidate));
