@@ -22,5 +22,7 @@ fn the_log_level_of_each_data_plane_is_read_set_and_put_back() {
     assert_eq!((refused.status, refused.json()["message"].as_str().unwrap()), (500, "unknown log level: loud"));
     assert_eq!(delete(admin, &paths[0]).status, 204);
     assert_eq!(level(&paths[0]), own);
+    let told = format!("puts the log level back level={}", own.as_str().unwrap());
+    assert!(fleet.dps.iter().any(|dp| dp.log().contains(&told)), "{told}");
     fleet.in_sync();
 }

@@ -23,8 +23,16 @@ pub(crate) fn answered(log_levels: &dyn LogLevels, asked: Asked) -> Result<Value
     match asked {
         Asked::Get => Ok(log_levels.levels().value()),
         Asked::Set { level, seconds } => {
-            tracing::warn!(level, seconds, "the control plane sets the log level");
-            log_levels.set(&level, seconds).map(|()| true.into()).map_err(RpcError::failed)
+            // Kong's word for putting it back is any level for no time.
+            let back = seconds == 0;
+            if !back {
+                tracing::warn!(level, seconds, "the control plane sets the log level");
+            }
+            log_levels.set(&level, seconds).map_err(RpcError::failed)?;
+            if back {
+                tracing::warn!(level = log_levels.levels().current, "the control plane puts the log level back");
+            }
+            Ok(true.into())
         }
     }
 }
