@@ -260,7 +260,7 @@ pub struct StartArgs {
 Examples:
   gwctl dp join cp.example:8005 \\
       --cluster-cert cluster.crt --cluster-key cluster.key
-  gwctl dp join 127.0.0.1:8005 -p /var/lib/gwctl-dp1 \\
+  gwctl dp join 127.0.0.1:8005 -c kong.conf -p /var/lib/gwctl-dp1 \\
       --label region:eu --set proxy_listen=0.0.0.0:8000")]
 pub struct JoinArgs {
     /// Cluster listener of the control plane; several are tried in turn.

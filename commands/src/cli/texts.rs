@@ -99,3 +99,11 @@ fn every_link_and_script_of_the_documents_leads_to_a_file() {
     }
     assert!(count > 20, "{count} links found");
 }
+
+#[test]
+fn the_readme_leads_to_every_document() {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md");
+    for (name, _) in documents().iter().filter(|(name, _)| name != "README.md") {
+        assert!(readme.contains(&format!("]({name})")), "{name}");
+    }
+}
