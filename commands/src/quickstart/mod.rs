@@ -255,8 +255,7 @@ fn show_examples(places: &Places) -> Result<(), Failure> {
 }
 
 async fn top(places: &Places, children: &mut Children) -> Result<(), Failure> {
-    let note =
-        format!("quickstart: lines to try are in {}; q stops the whole cluster", places.dir.join("try.txt").display());
+    let note = format!("q stops the whole cluster; lines to try are in {}", places.dir.join("try.txt").display());
     let ended = children.foreground("top", &["top", "--addr", &places.admin, "--note", &note]).await?;
     if ended.success() { Ok(()) } else { Err(Failure::new(format!("gwctl top ended with {ended}"))) }
 }
