@@ -18,6 +18,14 @@ use tokio::time::Instant;
 const WAITING_FRAMES: usize = 16;
 const WAITING_BYTES: u32 = 1 << 20;
 
+/// Bytes of the long frames that may wait to go out or be going out. One frame alone may be longer. Without this a data plane
+/// that asks for everything many times and reads nothing would hold as many copies of it. The frames of the other protocols
+/// that are under way together fit in, so that no session waits for room.
+const LEAVING_BYTES: u32 = 32 << 20;
+
+/// Frames up to so many bytes are bounded by their number: an answer to a ping never waits for room.
+const SHORT: usize = 64 << 10;
+
 /// Events of the two halves of the connection.
 pub(crate) enum Event {
     Frame(Frame),
@@ -25,8 +33,11 @@ pub(crate) enum Event {
     Lost(String),
 }
 
-/// What was read: a frame with its share of [`WAITING_BYTES`], or why nothing will be any more.
-type Received = Result<(Frame, Option<OwnedSemaphorePermit>), String>;
+/// A frame with its share of [`WAITING_BYTES`] or [`LEAVING_BYTES`].
+type Shared = (Frame, Option<OwnedSemaphorePermit>);
+
+/// What was read, or why nothing will be any more.
+type Received = Result<Shared, String>;
 
 /// How far the writer is.
 #[derive(Default)]
@@ -47,24 +58,36 @@ pub(crate) struct Connection {
 
 /// Where frames are put that are to go out.
 pub(crate) struct Outbox {
-    frames: mpsc::Sender<Frame>,
+    frames: mpsc::Sender<Shared>,
+    room: Arc<Semaphore>,
     progress: watch::Receiver<Progress>,
 }
 
 impl Outbox {
-    /// Puts a frame behind those that wait.
+    /// Puts a frame behind those that wait, once there is room for it.
     ///
     /// # Errors
     /// Why nothing goes out any more.
     pub(crate) async fn send(&self, frame: Frame) -> Result<(), String> {
-        let sent = self.frames.send(frame).await;
+        // The room is given back when the writer ends: its frames go with it.
+        let share = match frame.payload_len() > SHORT {
+            true => share(&self.room, &frame, LEAVING_BYTES).await,
+            false => None,
+        };
+        let sent = self.frames.send((frame, share)).await;
         sent.map_err(|_| why_lost(&self.progress))
     }
 
     /// Lets a close frame go out last, if there is room for it.
     pub(crate) fn close(&self) {
-        let _ = self.frames.try_send(Frame::Close);
+        let _ = self.frames.try_send((Frame::Close, None));
     }
+}
+
+/// So much of the room as the frame takes, or all of it. It is never closed.
+async fn share(room: &Arc<Semaphore>, frame: &Frame, all: u32) -> Option<OwnedSemaphorePermit> {
+    let bytes = u32::try_from(frame.payload_len()).unwrap_or(all).min(all);
+    room.clone().acquire_many_owned(bytes).await.ok()
 }
 
 fn why_lost(progress: &watch::Receiver<Progress>) -> String {
@@ -87,7 +110,8 @@ impl Connection {
         let (told, progress) = watch::channel(Progress::default());
         let reading = spawn("link reader", Phase::Stop, read(reader, received));
         let writing = spawn("link writer", Phase::Stop, write(writer, outbox, told));
-        let outbox = Outbox { frames: writes, progress: progress.clone() };
+        let room = Arc::new(Semaphore::new(LEAVING_BYTES as usize));
+        let outbox = Outbox { frames: writes, room, progress: progress.clone() };
         (Self { frames, progress, told: 0, _reading: reading, writing }, outbox)
     }
 
@@ -132,9 +156,7 @@ async fn read<S: AsyncRead>(mut reader: FrameReader<S>, received: mpsc::Sender<R
     loop {
         let event = match reader.receive().await {
             Ok(Some(frame)) => {
-                let bytes = u32::try_from(frame.payload_len()).unwrap_or(WAITING_BYTES).min(WAITING_BYTES);
-                // It is never closed.
-                let share = room.clone().acquire_many_owned(bytes).await.ok();
+                let share = share(&room, &frame, WAITING_BYTES).await;
                 Ok((frame, share))
             }
             Ok(None) => Err("the data plane ended the connection".to_owned()),
@@ -149,10 +171,10 @@ async fn read<S: AsyncRead>(mut reader: FrameReader<S>, received: mpsc::Sender<R
 
 async fn write<S: AsyncWrite>(
     mut writer: FrameWriter<S>,
-    mut frames: mpsc::Receiver<Frame>,
+    mut frames: mpsc::Receiver<Shared>,
     progress: watch::Sender<Progress>,
 ) {
-    while let Some(frame) = frames.recv().await {
+    while let Some((frame, _share)) = frames.recv().await {
         match writer.send(&frame).await {
             Ok(()) => progress.send_modify(|progress| progress.written += 1),
             Err(error) => {

@@ -8,7 +8,7 @@ use gwctl_link::{FrameReader, FrameWriter};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::DuplexStream;
 
-const LIMIT: usize = 8 << 20;
+const LIMIT: usize = LEAVING_BYTES as usize;
 
 fn pair(buffer: usize) -> (Connection, Outbox, FrameReader<DuplexStream>, FrameWriter<DuplexStream>) {
     let (ours, theirs) = tokio::io::duplex(buffer);
@@ -121,6 +121,45 @@ async fn frames_that_wait_to_be_handled_are_bounded_by_their_bytes() {
     }
     drop((flood.await.unwrap(), reader));
     assert!(matches!(connection.event().await, Event::Lost(_)));
+}
+
+#[tokio::test]
+async fn frames_that_wait_to_go_out_are_bounded_by_their_bytes() {
+    let (connection, outbox, mut reader, writer) = pair(1 << 20);
+    let long = Frame::Binary(vec![1; LEAVING_BYTES as usize / 3 * 2].into());
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = sent.clone();
+    let expected = long.clone();
+    let session = tokio::spawn(async move {
+        outbox.send(long.clone()).await.unwrap();
+        outbox.send(ping()).await.unwrap();
+        counted.fetch_add(1, Ordering::Relaxed);
+        outbox.send(long).await.unwrap();
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    settle().await;
+    assert_eq!(
+        sent.load(Ordering::Relaxed),
+        1,
+        "the second long one waits for the first to be gone, a short one does not"
+    );
+    for frame in [&expected, &ping(), &expected] {
+        assert_eq!(reader.receive().await.unwrap().as_ref(), Some(frame));
+    }
+    session.await.unwrap();
+    drop((reader, writer, connection));
+}
+
+#[tokio::test]
+async fn who_waits_for_room_hears_when_the_writer_gives_up() {
+    let (connection, outbox, reader, writer) = pair(1 << 20);
+    let long = Frame::Binary(vec![1; LEAVING_BYTES as usize / 3 * 2].into());
+    let session = tokio::spawn(async move { while outbox.send(long.clone()).await.is_ok() {} });
+    settle().await;
+    assert!(!session.is_finished());
+    drop((reader, writer));
+    session.await.unwrap();
+    drop(connection);
 }
 
 #[tokio::test]
