@@ -177,6 +177,12 @@ fn targets_and_hosts_in_unusual_forms_reach_no_upstream_they_should_not() {
         ("two hosts", "GET /echo HTTP/1.1\r\nHost: a\r\nHost: b\r\n"),
         ("a host with a path", "GET /echo HTTP/1.1\r\nHost: a/b\r\n"),
         ("a host with a space", "GET /echo HTTP/1.1\r\nHost: a b\r\n"),
+        ("a host without a name", "GET /echo HTTP/1.1\r\nHost: :80\r\n"),
+        ("an empty host", "GET /echo HTTP/1.1\r\nHost:\r\n"),
+        ("a host that is a dot", "GET /echo HTTP/1.1\r\nHost: .\r\n"),
+        ("an absolute target with a user", "GET http://user@open.test/ HTTP/1.1\r\nHost: open.test\r\n"),
+        ("an absolute target with an odd port", "GET http://open.test:8x/ HTTP/1.1\r\nHost: open.test\r\n"),
+        ("an absolute target without a name", "GET http://:80/ HTTP/1.1\r\nHost: open.test\r\n"),
         ("an asterisk", "OPTIONS * HTTP/1.1\r\nHost: open.test\r\n"),
         ("dots above the root", "GET /echo/../../etc/passwd HTTP/1.1\r\nHost: a\r\n"),
     ];

@@ -151,7 +151,7 @@ fn tokenize_any<T>(
     if matches!(outcome, Err(httparse::Error::TooManyHeaders)) && slots < limits.fields {
         outcome = tokenize(buffer, &mut vec![MaybeUninit::uninit(); limits.fields]);
     }
-    outcome.map_err(fault)
+    outcome.map_err(|error| fault(error, buffer))
 }
 
 fn has_end(bytes: &[u8]) -> bool {
@@ -225,15 +225,27 @@ fn check_lines(head: &[u8], fields: &[Field]) -> Result<(), Fault> {
     if whole { Ok(()) } else { Err(Fault::LineEnd) }
 }
 
-fn fault(error: httparse::Error) -> Fault {
+fn fault(error: httparse::Error, head: &[u8]) -> Fault {
     match error {
         httparse::Error::HeaderName => Fault::FieldName,
         httparse::Error::HeaderValue => Fault::FieldValue,
         httparse::Error::NewLine => Fault::LineEnd,
         httparse::Error::TooManyHeaders => Fault::TooManyFields,
-        httparse::Error::Version => Fault::Version,
-        httparse::Error::Token | httparse::Error::Status => Fault::FirstLine,
+        httparse::Error::Version if names_version(head) => Fault::Version,
+        httparse::Error::Version | httparse::Error::Token | httparse::Error::Status => Fault::FirstLine,
     }
+}
+
+/// Whether a version of HTTP is where it belongs: at the end of a request's first line, at the beginning of a response's.
+/// Otherwise it is some other mistake, such as a blank in the target.
+fn names_version(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    let mut words = line.split(|byte| *byte == b' ');
+    let (first, third) = (words.next(), words.nth(1));
+    [first, third].into_iter().flatten().any(|word| match word {
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] => major.is_ascii_digit() && minor.is_ascii_digit(),
+        _ => false,
+    })
 }
 
 #[cfg(test)]

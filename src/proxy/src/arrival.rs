@@ -13,7 +13,7 @@ use gwctl_http1::{Headers, Hex, Value};
 use gwctl_plugins::{Body, Client, Context, Exit, Request, Run, Scheme, Times, Trace};
 use gwctl_router::check_target;
 use http::header::HeaderValue;
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
 use http::{Method, StatusCode, Uri, Version};
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
@@ -156,7 +156,8 @@ fn refusal(head: &Head, body: &ArrivingBody, options: &ProxyOptions) -> Option<E
     let too_long = |length: u64| options.client_max_body_size != 0 && length > options.client_max_body_size;
     // An authority alone is the target of CONNECT and of nothing else, and an asterisk asks no upstream.
     let is_path = target.starts_with('/') || (target.starts_with('?') && head.target.authority().is_some());
-    let odd_target = !is_path || (head.target.scheme().is_none() && head.target.authority().is_some());
+    let odd_authority = head.target.authority().is_some_and(|authority| !is_host_and_port(authority));
+    let odd_target = !is_path || odd_authority || (head.target.scheme().is_none() && head.target.authority().is_some());
     let (status, message) = if head.method == Method::CONNECT {
         // Over HTTP/2; the codec of HTTP/1 refuses it by itself.
         (StatusCode::METHOD_NOT_ALLOWED, "Method not allowed")
@@ -185,9 +186,20 @@ fn overload(worker: &Worker) -> Option<Exit> {
     Some(exit.with_header(RETRY_AFTER, Value::from_static("1")))
 }
 
-/// What nginx takes for a host: no slash, no blank or control character, no empty label. Anything else could mean one
-/// thing to the router and another to the upstream.
+/// Whether an authority has no name of a user, and a number for a port.
+fn is_host_and_port(authority: &Authority) -> bool {
+    let port = authority.as_str().strip_prefix(authority.host());
+    port.is_some_and(|port| {
+        port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
+/// What nginx takes for a host: a name before the port, no slash, no blank or control character, no empty label. Anything
+/// else could mean one thing to the router and another to the upstream.
 fn plausible_host(host: &[u8]) -> bool {
+    if matches!(host, [] | [b':', ..] | [b'.'] | [b'.', b':', ..]) {
+        return false;
+    }
     let mut last = 0;
     host.iter().all(|byte| {
         let before = std::mem::replace(&mut last, *byte);

@@ -44,9 +44,11 @@ async fn each_kind_is_logged_and_counted_with_what_was_wrong() {
         format!("GET /{} HTTP/1.1\r\n", long(50_000)),
         format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", long(50_000)),
     );
-    let cases: [(&str, u16, &str); 10] = [
+    let cases: [(&str, u16, &str); 12] = [
         ("nonsense\r\n\r\n", 400, "malformed first line"),
         ("GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505, "unknown protocol version"),
+        ("GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", 400, "malformed first line"),
+        ("GET / HTTPS/1.1\r\nHost: a\r\n\r\n", 400, "malformed first line"),
         (
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
             400,
