@@ -183,6 +183,9 @@ fn targets_and_hosts_in_unusual_forms_reach_no_upstream_they_should_not() {
         ("an absolute target with a user", "GET http://user@open.test/ HTTP/1.1\r\nHost: open.test\r\n"),
         ("an absolute target with an odd port", "GET http://open.test:8x/ HTTP/1.1\r\nHost: open.test\r\n"),
         ("an absolute target without a name", "GET http://:80/ HTTP/1.1\r\nHost: open.test\r\n"),
+        ("an absolute target and no host", "GET http://open.test/ HTTP/1.1\r\n"),
+        ("an absolute target and two hosts", "GET http://open.test/ HTTP/1.1\r\nHost: open.test\r\nHost: b\r\n"),
+        ("an absolute target and an odd host", "GET http://open.test/ HTTP/1.1\r\nHost: a/b\r\n"),
         ("an asterisk", "OPTIONS * HTTP/1.1\r\nHost: open.test\r\n"),
         ("dots above the root", "GET /echo/../../etc/passwd HTTP/1.1\r\nHost: a\r\n"),
     ];

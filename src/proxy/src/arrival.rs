@@ -91,8 +91,9 @@ impl Arrival {
     pub(crate) fn new(worker: &Rc<Worker>, origin: &Origin, mut head: Head, body: ArrivingBody) -> Arrival {
         worker.recorder.begin();
         let upgrades = upgrades(head.version, &head.headers);
+        let contradicts = hides_hosts(&head);
         take_authority(&mut head);
-        let refused = refusal(&head, &body, &worker.options).or_else(|| overload(worker)).map(Box::new);
+        let refused = refusal(&head, &body, &worker.options, contradicts).or_else(|| overload(worker)).map(Box::new);
         let snapshot = worker.snapshots.load();
         let host = head.headers.get_str(HOST);
         let request = Request {
@@ -130,6 +131,17 @@ fn path_of(target: Uri) -> PathAndQuery {
     .unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
+/// An absolute target takes the place of `Host`, which must be right all the same: whoever reads it next may go by it.
+fn hides_hosts(head: &Head) -> bool {
+    if head.version == Version::HTTP_2 || head.target.authority().is_none() {
+        return false;
+    }
+    let mut hosts = head.headers.get_all(HOST);
+    let first = hosts.next();
+    let is_missing = first.is_none() && head.version == Version::HTTP_11;
+    is_missing || hosts.next().is_some() || first.is_some_and(|host| !plausible_host(host.as_bytes()))
+}
+
 /// Makes a request look as over HTTP/1.1: the authority of an HTTP/2 request or of an absolute target is the host, and
 /// cookies sent apart are one header.
 fn take_authority(head: &mut Head) {
@@ -145,7 +157,7 @@ fn take_authority(head: &mut Head) {
 }
 
 /// What the server in front refuses, as nginx does in front of Kong; these pages are plain text by default.
-fn refusal(head: &Head, body: &ArrivingBody, options: &ProxyOptions) -> Option<Exit> {
+fn refusal(head: &Head, body: &ArrivingBody, options: &ProxyOptions, odd_hosts: bool) -> Option<Exit> {
     let target = head.target.path_and_query().map_or("/", PathAndQuery::as_str);
     let headers = &head.headers;
     let size = headers.size() + 4 * headers.len();
@@ -165,7 +177,13 @@ fn refusal(head: &Head, body: &ArrivingBody, options: &ProxyOptions) -> Option<E
         (StatusCode::URI_TOO_LONG, "URI too long")
     } else if size > options.max_head_size {
         (StatusCode::BAD_REQUEST, "Request header or cookie too large")
-    } else if odd_method || odd_target || odd_host || misses_host || check_target(target.as_bytes()).is_err() {
+    } else if odd_method
+        || odd_target
+        || odd_host
+        || odd_hosts
+        || misses_host
+        || check_target(target.as_bytes()).is_err()
+    {
         (StatusCode::BAD_REQUEST, "Bad request")
     } else if body.length().is_some_and(too_long) {
         (StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")
