@@ -143,14 +143,20 @@ pub fn with_tip(mut error: clap::Error) -> clap::Error {
         _ => return error,
     };
     let tip = match &*word {
-        "all" => "a share goes behind an equals sign: --wait=all".to_owned(),
-        share if share.ends_with('%') => format!("a share goes behind an equals sign: --wait={share}"),
+        share if waits(&usage) && (share == "all" || share.ends_with('%')) => {
+            format!("a share goes behind an equals sign: --wait={share}")
+        }
         "-o" | "--output" if usage.contains("gwctl top") => "`gwctl dp list -o json` is for programs".to_owned(),
-        file if usage.contains("--file") && !file.starts_with("--") => format!("files go behind -f: -f {file}"),
+        file if usage.contains("--file") && !file.starts_with('-') => format!("files go behind -f: -f {file}"),
         _ => return error,
     };
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     error
+}
+
+/// Whether it is the usage of a command that can wait for data planes.
+fn waits(usage: &str) -> bool {
+    ["gwctl apply", "gwctl rollback"].iter().any(|command| usage.contains(command))
 }
 
 /// Prints the codes, as `gwctl help exit-codes` does.

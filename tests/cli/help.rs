@@ -114,6 +114,13 @@ fn slips_of_the_finger_get_a_suggestion() {
 }
 
 #[test]
+fn a_flag_is_no_file_and_only_commands_that_wait_have_a_share() {
+    let said = |arguments: &[&str]| gwctl(arguments).err;
+    assert!(!said(&["apply", "-x"]).contains("-f -x"), "{}", said(&["apply", "-x"]));
+    assert!(!said(&["validate", "80%"]).contains("--wait"), "{}", said(&["validate", "80%"]));
+}
+
+#[test]
 fn what_hangs_below_what_is_told_when_guessed_wrongly() {
     let ran = gwctl(&["get", "plugins", "--of", "orders"]);
     assert_eq!(ran.code, 64);

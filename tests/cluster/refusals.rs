@@ -97,7 +97,7 @@ fn a_node_that_misses_one_of_its_addresses_names_it_and_answers_at_none() {
     let faces = faces.iter().flat_map(|(role, settings)| settings.iter().map(move |key| (role, key)));
     let cases = faces.flat_map(|(role, setting)| [(role, setting, &taken), (role, setting, &elsewhere)]);
     for (role, setting, (address, hint)) in cases {
-        let options = cluster.options(&format!("{role}-{setting}-{}", hint.len()), role).set(setting, address);
+        let options = cluster.options(&format!("{role}-{setting}-{address}"), role).set(setting, address);
         let mut node = Node::spawn(cluster.executable(), &options);
         assert_eq!(node.ended().code(), Some(1));
         let log = node.log();

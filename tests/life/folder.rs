@@ -2,7 +2,7 @@
 
 use crate::reload::gwctl;
 use crate::upgrade::Heir;
-use crate::{GWCTL, signal};
+use crate::{Beside, GWCTL, signal};
 use gwctl_testkit::{Cluster, Node, get};
 
 /// Starts a node in a folder that is in use; what it says.
@@ -40,13 +40,11 @@ fn the_number_of_a_node_that_was_killed_is_not_signalled() {
     node.kill();
     let prefix = cluster.path("node");
     // Its number belongs to another program by now.
-    let mut other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    std::fs::write(prefix.join("gwctl.pid"), format!("{}\n", other.id())).unwrap();
+    let mut other = Beside(std::process::Command::new("sleep").arg("600").spawn().unwrap());
+    std::fs::write(prefix.join("gwctl.pid"), format!("{}\n", other.0.id())).unwrap();
     for command in ["reload", "upgrade", "quit", "stop"] {
         let (code, said) = gwctl(command, &prefix);
         assert!(code == 1 && said.contains("no node runs in"), "{command}: {said}");
     }
-    assert!(other.try_wait().unwrap().is_none(), "it was signalled");
-    other.kill().unwrap();
-    other.wait().unwrap();
+    assert!(other.0.try_wait().unwrap().is_none(), "it was signalled");
 }

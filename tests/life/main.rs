@@ -17,6 +17,16 @@ use serde_json::json;
 
 const GWCTL: &str = env!("CARGO_BIN_EXE_gwctl");
 
+/// Another program beside the nodes, which ends with the test.
+struct Beside(std::process::Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Sends a signal to a process of this test.
 fn signal(process: u32, name: &str) {
     let sent = std::process::Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();

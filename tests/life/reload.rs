@@ -2,10 +2,12 @@
 
 use crate::certificates::now;
 use crate::upgrade::start_with_file;
-use crate::{GWCTL, route_to, signal, wait_for_log};
+use crate::{Beside, GWCTL, route_to, signal, wait_for_log};
 use gwctl_testkit::{Cluster, Node, Upstream, get, post, read_answer, wait_until};
 use serde_json::json;
+use std::fs::File;
 use std::io::{BufReader, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -123,14 +125,14 @@ fn versions_of_tls_hold_for_those_who_connect_after_the_reload() {
     let address = format!("127.0.0.1:{port}");
     let shakes = |version: &str| openssl(&["s_client", "-connect", &address, version]).status.success();
     assert!(shakes("-tls1_2") && !shakes("-tls1_3"));
-    let mut early = Command::new("openssl")
+    let early = Command::new("openssl")
         .args(["s_client", "-connect", &address, "-quiet"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let (mut says, mut hears) = (early.stdin.take().unwrap(), BufReader::new(early.stdout.take().unwrap()));
+        .spawn();
+    let mut early = Beside(early.unwrap());
+    let (mut says, mut hears) = (early.0.stdin.take().unwrap(), BufReader::new(early.0.stdout.take().unwrap()));
     let mut ask = || {
         says.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         read_answer(&mut hears).unwrap().status
@@ -145,8 +147,6 @@ fn versions_of_tls_hold_for_those_who_connect_after_the_reload() {
     assert_eq!(gwctl("reload", &cluster.path("node")).0, 1);
     assert!(shakes("-tls1_3"));
     drop(node);
-    early.kill().unwrap();
-    early.wait().unwrap();
 }
 
 #[test]
@@ -162,14 +162,15 @@ fn whom_the_node_trusts_and_what_it_presents_to_upstreams_follow_a_reload() {
     let (cert, key) = (write("up.crt", &issued.certificate), write("up.key", &issued.key));
     let [port] = gwctl_testkit::free_ports();
     // It asks for a certificate and shows what it got.
-    let listen = port.to_string();
-    let mut upstream = Command::new("openssl")
-        .args(["s_server", "-www", "-verify", "1", "-naccept", "100", "-accept", &listen, "-cert", &cert, "-key", &key])
+    let (listen, faults) = (format!("127.0.0.1:{port}"), cluster.path("upstream.log"));
+    let upstream = Command::new("openssl")
+        .args(["s_server", "-www", "-verify", "1", "-accept", &listen, "-cert", &cert, "-key", &key])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .stderr(File::create(&faults).unwrap())
+        .spawn();
+    let upstream = Beside(upstream.unwrap());
+    wait_until("the upstream to listen", || TcpStream::connect(&listen).is_ok());
     let pair = |name: &str| gwctl_certs::self_signed(&[name.to_owned()], now()).unwrap();
     let (other, first, second) = (pair("other.test"), pair("first.test"), pair("second.test"));
     let trusted = format!("lua_ssl_trusted_certificate = {}\n", write("authority.pem", &other.certificate));
@@ -179,6 +180,8 @@ fn whom_the_node_trusts_and_what_it_presents_to_upstreams_follow_a_reload() {
     assert_eq!(post(node.admin(), "/services", &service).status, 201);
     assert_eq!(post(node.admin(), "/services/s/routes", &json!({"paths": ["/"]})).status, 201);
     wait_until("the route", || get(node.proxy(), "/").status == 502);
+    let refused = || std::fs::read_to_string(&faults).unwrap().matches("alert unknown ca").count();
+    wait_until("the upstream to hear that it is not trusted", || refused() > 0);
     // A bad one changes nothing, whichever part of the node it is for.
     let client = format!(
         "client_ssl = on\nclient_ssl_cert = {}\nclient_ssl_cert_key = {}\n",
@@ -189,7 +192,9 @@ fn whom_the_node_trusts_and_what_it_presents_to_upstreams_follow_a_reload() {
         .unwrap();
     let (code, said) = gwctl("reload", &prefix);
     assert!(code == 1 && said.contains("client_ssl_cert"), "{said}");
+    let before = refused();
     assert_eq!(get(node.proxy(), "/").status, 502);
+    wait_until("the upstream to be refused again", || refused() > before);
     // The file keeps its name.
     write("authority.pem", &root.certificate);
     std::fs::write(&file, &trusted).unwrap();
@@ -199,9 +204,7 @@ fn whom_the_node_trusts_and_what_it_presents_to_upstreams_follow_a_reload() {
     write("own.key", &first.key);
     std::fs::write(&file, format!("{trusted}{client}")).unwrap();
     let (code, said) = gwctl("reload", &prefix);
-    assert!(code == 0 && said.contains("in force: client_ssl, client_ssl_cert, client_ssl_cert_key"), "{said}");
+    assert!(code == 0 && said.contains("in force: client_ssl, client_ssl_cert, client_ssl_cert_key\n"), "{said}");
     assert!(shown().contains("CN = first.test") || shown().contains("CN=first.test"), "{}", shown());
-    drop(node);
-    upstream.kill().unwrap();
-    upstream.wait().unwrap();
+    drop((node, upstream));
 }

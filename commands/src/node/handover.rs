@@ -170,8 +170,10 @@ impl Predecessor {
         std::thread::spawn(move || {
             // Its end is as good as its word.
             let _ = receive(&self.channel);
-            holdings.take_turn();
+            // Whoever is answered finds this process under the node's number.
+            holdings.sign();
             then();
+            holdings.take_turn();
         });
     }
 

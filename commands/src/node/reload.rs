@@ -123,9 +123,8 @@ impl Reloader {
         let changed = self.in_force.changed(&conf);
         let mut applied: Vec<String> =
             changed.iter().filter(|key| is_reloadable(key)).map(|key| (*key).to_owned()).collect();
-        let renewed = materials.changed(&self.materials).into_iter().filter(|key| is_reloadable(key));
-        applied.extend(renewed.map(str::to_owned));
-        applied.dedup();
+        let renewed = materials.changed(&self.materials).into_iter();
+        applied.extend(renewed.filter(|key| is_reloadable(key) && !changed.contains(key)).map(str::to_owned));
         let (started, read) = &self.started;
         // Of a file that keeps its name, what it holds counts.
         let mut changed = started.changed(&conf);

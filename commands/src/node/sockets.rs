@@ -118,13 +118,15 @@ impl Holdings {
         Ok(lock)
     }
 
-    /// Sockets that were handed over and that nobody has taken: their addresses are no longer in the settings.
+    /// Lets go of what was handed over and nobody has taken: it is no longer in the settings.
     pub(crate) fn drop_rest(&self) {
         let rest: Vec<_> = locked(&self.handed).drain(..).filter_map(|socket| socket.local_addr().ok()).collect();
         let datagrams: Vec<_> = locked(&self.handed_datagrams).drain(..).collect();
         for address in rest.into_iter().chain(datagrams.iter().filter_map(|socket| socket.local_addr().ok())) {
             tracing::warn!(%address, "a socket for this address was handed over, the settings do not listen there: closed");
         }
+        // Of folders that are no longer in the settings.
+        locked(&self.handed_locks).clear();
     }
 
     /// Everything that a process needs to take this one's place, each with its name.
@@ -154,9 +156,13 @@ impl Holdings {
         *self.turn.borrow()
     }
 
-    /// From now on this process may write; its locks bear its number.
-    pub(crate) fn take_turn(&self) {
+    /// Writes the number of this process into its locks.
+    pub(crate) fn sign(&self) {
         locked(&self.locks).iter().for_each(FolderLock::sign);
+    }
+
+    /// From now on this process may write.
+    pub(crate) fn take_turn(&self) {
         self.turn.send_replace(true);
     }
 

@@ -51,7 +51,7 @@ struct State {
     unmade: bool,
     /// Why the newest configuration cannot be sent as a whole.
     failed: Option<String>,
-    /// Versions and when they were committed, as far as a data plane with protocol v2 was there to be told.
+    /// Versions of this process's time and when they were committed.
     committed: VecDeque<(u64, u64)>,
     /// What nodes answer by protocol v2, and how many connections of theirs said so: Kong nodes have one for each worker.
     capabilities: BTreeMap<String, (usize, Vec<String>)>,

@@ -141,9 +141,10 @@ pub async fn start_cluster(
         true => Some(Arc::new(publisher(&store, own_version, fleet.clone())?)),
         false => None,
     };
-    if let Some(publisher) = publisher.clone() {
-        tasks.add(spawn("publisher", Phase::Stop, publisher.run(shutdown.clone())));
-    }
+    tasks.add(match publisher.clone() {
+        Some(publisher) => spawn("publisher", Phase::Stop, publisher.run(shutdown.clone())),
+        None => watch_commits(&*store, fleet.clone(), shutdown.clone()),
+    });
     let shared = Arc::new(Shared {
         payloads: payloads.clone(),
         fleet: fleet.clone(),
@@ -188,6 +189,17 @@ fn publisher(store: &Arc<dyn Store>, own_version: Version, table: Arc<FleetTable
         }
     };
     Ok(Publisher::new(store.clone(), own_version, committed)?)
+}
+
+/// Lets the table learn of each version where there is no publisher to tell it.
+fn watch_commits(store: &dyn Store, table: Arc<FleetTable>, shutdown: Shutdown) -> Task {
+    let mut versions = store.watch();
+    versions.mark_unchanged();
+    spawn("commits", Phase::Stop, async move {
+        while let Some(Ok(())) = shutdown.until(Phase::Stop, versions.changed()).await {
+            table.committed(*versions.borrow_and_update());
+        }
+    })
 }
 
 /// The sockets of the cluster listeners, handed over or new.

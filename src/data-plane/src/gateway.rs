@@ -108,7 +108,7 @@ impl Gateway {
         }
         options.upstream_tls = Arc::new(tls);
         let in_force = self.handle.load();
-        if let Ok(snapshot) = again(&in_force, &options) {
+        if let Some(snapshot) = again(&in_force, &options) {
             self.handle.swap(Arc::new(snapshot));
         }
     }
@@ -119,11 +119,13 @@ fn renewed(snapshot: Snapshot, options: &SnapshotOptions) -> Snapshot {
     again(&snapshot, options).unwrap_or(snapshot)
 }
 
-/// Fails by what could not be built before either: it is logged.
-fn again(snapshot: &Snapshot, options: &SnapshotOptions) -> Result<Snapshot, ()> {
-    Snapshot::build(snapshot.tables(), options, Some(snapshot)).map_err(|problems| {
-        tracing::error!(error = in_words(&problems), "connections to upstreams keep the settings of tls they had");
-    })
+/// None for what could not be built before either: it is logged.
+fn again(snapshot: &Snapshot, options: &SnapshotOptions) -> Option<Snapshot> {
+    let built = Snapshot::build(snapshot.tables(), options, Some(snapshot));
+    let log = |problems: &Vec<Problem>| {
+        tracing::error!(error = in_words(problems), "connections to upstreams keep the settings of tls they had");
+    };
+    built.inspect_err(log).ok()
 }
 
 /// The first problems, and how many there are.

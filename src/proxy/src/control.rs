@@ -1,10 +1,9 @@
 //! Changing and stopping the request path while it runs.
 
 use crate::access_log::{AccessLog, AccessLogOptions, AccessTarget};
-use crate::secure_door::SecureDoor;
-
 use crate::options::ProxyOptions;
 use crate::proxy::ProxyError;
+use crate::secure_door::SecureDoor;
 use crate::worker::{Drain, Settings, Stopping};
 use gwctl_certs::ListenerPairs;
 use rustls::ServerConfig;

@@ -30,7 +30,6 @@ mod buffering;
 mod certificates;
 mod clock;
 mod control;
-
 mod flight;
 mod forward;
 mod health;

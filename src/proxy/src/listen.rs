@@ -229,7 +229,7 @@ mod tests {
             assert!(streams <= 1 && datagrams <= 1, "{opened:?}");
             taken = (taken.0 + streams, taken.1 + datagrams);
         }
-        assert!(taken.0 > 100 && taken.1 > 100, "{taken:?}");
+        assert!(taken.0 > 0 && taken.1 > 0, "{taken:?}");
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use crate::certificates::ByName;
 use crate::control::ProxyControl;
-use crate::secure_door::SecureDoor;
-
 use crate::listen::{Bound, NewSockets, Sockets, Speaks, bound, bound_datagrams};
 use crate::options::ProxyOptions;
 use crate::prober::Prober;
+use crate::secure_door::SecureDoor;
 use crate::server::Entrance;
 use crate::snapshot::SnapshotHandle;
 use crate::stats::Stats;

@@ -10,12 +10,11 @@ mod window;
 
 use crate::arrival::{Arrival, ArrivingBody, Origin, PROXY_PROTOCOL};
 use crate::clock;
-use crate::secure_door::SecureDoor;
-
 use crate::patience::Patient;
 use crate::phases::serve;
 use crate::proxy_header::read_proxy_header;
 use crate::refused::Refusal;
+use crate::secure_door::SecureDoor;
 use crate::server::client::Client;
 use crate::server::upload::Upload;
 use crate::server::window::Watch;

@@ -314,7 +314,8 @@ impl FolderLock {
     pub fn is_held(folder: &Path) -> bool {
         match File::open(folder.join(LOCK_FILE)) {
             Ok(file) => flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK),
-            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+            // Nodes of earlier versions have none.
+            Err(_) => true,
         }
     }
 
@@ -346,6 +347,9 @@ impl FolderLock {
     }
 }
 
+/// Longer than [`FolderLock::is_held`] takes.
+const GLANCE: Duration = Duration::from_millis(5);
+
 /// Name of the lock's file.
 const LOCK_FILE: &str = "gwctl.lock";
 
@@ -361,7 +365,13 @@ pub(crate) fn claim(folder: &Path) -> Result<FolderLock, StoreError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(&path).map_err(|error| io("open", &path, error))?;
-    if let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    let take = || flock(&file, FlockOperation::NonBlockingLockExclusive);
+    // Who only looks whether it is held has it for a moment.
+    let taken = take().or_else(|_| {
+        std::thread::sleep(GLANCE);
+        take()
+    });
+    if let Err(error) = taken {
         if error != rustix::io::Errno::WOULDBLOCK {
             return Err(io("lock", &path, error.into()));
         }

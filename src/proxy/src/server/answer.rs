@@ -18,7 +18,7 @@ use std::task::{Context, Poll, ready};
 
 /// No more of a body is taken while so much of it waits to be written.
 const MOST_WAITING: usize = 128 * 1024;
-/// A body that the client has yet to send is read to its end when no more of it is left.
+/// A client is told that its connection goes on when no more is left of a body that it has yet to send.
 const MOST_SKIPPED: u64 = 64 * 1024;
 
 /// What of a request says how it is answered.

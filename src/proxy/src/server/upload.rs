@@ -14,8 +14,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long the rest of a body is read after the answer, as nginx's `lingering_time`, and the longest pause in it.
+/// How long the rest of a body is read after the answer, as nginx's `lingering_time` has it.
 pub(super) const LINGERS: Duration = Duration::from_secs(30);
+/// The longest pause in it; a client that reads its answer stops soon or goes on at once.
 pub(super) const LINGERS_PAUSE: Duration = Duration::from_secs(2);
 
 /// See the module. Shared by whoever passes it on and whoever answers.

@@ -268,8 +268,8 @@ impl Watch {
         Stream(flow)
     }
 
-    /// Ends when the client takes nothing of what waits on the whole connection. Its streams are reset first, and what
-    /// waits of theirs goes with them: only what is left after that is held against the connection.
+    /// Ends when the client takes nothing of what waits on the whole connection. Streams that
+    /// wait as long are reset first, and what waits of theirs goes with them: what is left is held against the connection.
     pub(super) async fn silent(&self) {
         let mut overdue = None;
         loop {

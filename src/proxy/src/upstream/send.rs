@@ -2,7 +2,8 @@
 //!
 //! Tried again, up to the service's `retries`: whatever fails before the request was sent, and, for idempotent
 //! methods whose body is still at hand, what fails after it and before any of the response, timeouts included (as
-//! nginx does with `error timeout`). An answer that is no HTTP is an answer. A kept connection that turns out to be closed is not counted.
+//! nginx does with `error timeout`). An answer that is no HTTP is an answer. A kept connection that turns out to be closed
+//! is not counted.
 
 use crate::balancer::{Balancer, BalancerOptions, Fault, Key, Lease, Outcome, Peer, host_value};
 use crate::clock;
